@@ -82,7 +82,7 @@ class Observability(Construct):
         self._dashboard(functions.controller, store.queue)
 
     def _dropped(self) -> cloudwatch.Metric:
-        """Firings that the scheduler gave up.
+        """Firings that the scheduler has given up on.
         https://docs.aws.amazon.com/scheduler/latest/UserGuide/monitoring-cloudwatch.html"""
         return cloudwatch.Metric(
             namespace="AWS/Scheduler",

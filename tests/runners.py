@@ -99,7 +99,7 @@ class Started:
 
 
 def forked_runners() -> Forks:
-    """A runner of its own imports botocore for 0.4 s of CPU time, and 500 are started."""
+    """A separate runner process takes 0.4 s of CPU time to import botocore, and 500 are started."""
     return Forks("tests.runners.warm", {"PYTHONPATH": str(Path(__file__).resolve().parents[1])})
 
 
@@ -189,7 +189,7 @@ class RunnerUnderTest:
         return Started(forked).end()
 
     def shell(self, script: str, changes: Mapping[str, str | None] | None = None, **told: Any) -> Ended:
-        """As a program that is a text is sent."""
+        """The way in which a program in the form of a text is sent."""
         return self.run("argosy:program", "sh", "-c", script, changes=changes, **told)
 
     def python(self, script: str, changes: Mapping[str, str | None] | None = None, **told: Any) -> Ended:

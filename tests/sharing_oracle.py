@@ -168,7 +168,7 @@ def done(case: Case) -> Dealing:
 
 
 def drawn(random: Random) -> Case:
-    """A small case, with ties, empty runs, full limits and tasks that take nothing more often than life has them."""
+    """A small case, with ties, empty runs, full limits and tasks that take nothing more often than in practice."""
     limits = random.randint(1, 4)
     capacities = [random.choice((1, 2, 3, 7, 10, 12, 1_000, 999_983, MOST)) for _ in range(limits)]
     units = [max(1, capacity // random.choice((1, 3, 12, 40))) for capacity in capacities]

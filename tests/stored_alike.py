@@ -1,4 +1,4 @@
-"""Would a controller that starts now have the same state as the running one? Else a crash forgets it.
+"""Would a controller that starts now have the same state as the running one? Otherwise a crash loses the difference.
 
 Every change by a fact or an action has to be marked, or it is not stored: with a spot warning in memory only, the next
 process places work on an instance with seconds to live.

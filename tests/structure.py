@@ -1,4 +1,4 @@
-"""The weight of the house: `python -m tests.structure` counts lines, modules, imports, parameters and the main path.
+"""The size of the code: `python -m tests.structure` counts lines, modules, imports, parameters and the main path.
 
 The table "Structure, counted" in docs holds a ceiling for each figure; tests/unit/test_structure.py compares the two.
 A ceiling is lowered when its figure falls (`--write` does so); it is raised by hand, with the reason in its row.

@@ -123,8 +123,8 @@ def bought(names: list[str], usd_per_hour: float) -> np.ndarray[Any, np.dtype[np
 
 
 def own_shares_of_the_dollars(usd_per_hour: float = 40.0) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """(queues,) places that each of four queues gets with the others busy, divided by those that its own quarter buys
-    it."""
+    """(queues,) places that each of four queues gets while the others are busy, divided by those that it gets alone for
+    a quarter of the money."""
     names = [*SHAPES]
     alone = np.array([bought([name], usd_per_hour / len(names))[0] for name in names])
     return bought(names, usd_per_hour) / alone

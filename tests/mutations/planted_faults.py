@@ -1,4 +1,4 @@
-"""Planted bugs: faults of the controller's own code that reach others than their cause."""
+"""Planted bugs: faults of the controller's own code that affect more than the runs that cause them."""
 
 from __future__ import annotations
 

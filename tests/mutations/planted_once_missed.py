@@ -1,6 +1,6 @@
-"""Planted bugs that no test found when a stranger to the code planted them. Fourteen survived then. The other four are
-`advice_is_not_stored`, `warnings_are_not_stored`,
-`hourly_caps_bind_orders_only` and `messages_are_deleted_before_the_commit`.
+"""Planted bugs that no test found when somebody who did not know the code planted them. Fourteen survived then. The
+other four are `advice_is_not_stored`, `warnings_are_not_stored`, `hourly_caps_bind_orders_only` and
+`messages_are_deleted_before_the_commit`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python -m tests.mutations.sampled --seed 17 --mutants 150 --at /tmp/mutants --trials 40     trials, over 40 of them
     python -m tests.mutations.sampled --seed 17 --mutants 150 --at /tmp/mutants --again         survivors once more
 
-It takes hours of CPU time and is no part of CI. What is known is kept in the folder as it comes, so that it can
+It takes hours of CPU time and is not part of CI. What is known is kept in the folder as it comes, so that it can
 be stopped and started again. At the end it writes `sampled.json` next to this file, from which the page is made.
 """
 

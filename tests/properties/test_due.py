@@ -1,4 +1,4 @@
-"""Until the time that `next_due` says nothing is decided: on states of trials in which the controller has left."""
+"""Nothing is decided before the time that `next_due` gives: on states of trials in which the controller has left."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def dived(problem: Problem, start: Plan, again: int) -> tuple[Plan, float]:
 
 
 def faults(plan: Plan) -> list[str]:
-    """What does not add up in a plan."""
+    """The inconsistencies of a plan."""
     problem = plan.problem
     placed, bought = np.zeros_like(plan.rest), np.zeros_like(plan.depth)
     found = []

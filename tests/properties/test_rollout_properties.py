@@ -30,7 +30,7 @@ statuses, flags = st.sampled_from(list(SlotStatus)), st.booleans()
 
 @st.composite
 def crowds(draw: st.DrawFn) -> list[Slot]:
-    """Any slots at all of three revisions, also such as no step of ours leads to."""
+    """Any slots of three revisions, including combinations that no step of ours leads to."""
     slots = []
     for run_id, index in sorted(draw(names)):
         status = draw(statuses)

@@ -76,7 +76,7 @@ Drawn = tuple[int, int, int, int]  # what an event is about: a run, a task of it
 
 
 def key(state: State, run: int, index: int) -> AttemptKey:
-    """Of the live attempt at the task, if there is one."""
+    """The live attempt at the task, if there is one."""
     known = state.runs.get(RUNS[run])
     row = state.attempts.row_of_task.get((known.number, index)) if known else None
     return (state.key_of(row) if row is not None else None) or AttemptKey(RUNS[run], index, 1, 0)

@@ -187,10 +187,10 @@ def report(times: Mapping[str, Any], slowest: int = 25) -> str:
     """The sums of the last whole run, and the files that took most CPU time when they last ran."""
     whole = times.get("whole")
     lines = [
-        f"make test: {whole['cpu_s']:.0f} s of processor time, {whole['collection_cpu_s']:.1f} s of it for starting and"
+        f"make test: {whole['cpu_s']:.0f} s of CPU time, {whole['collection_cpu_s']:.1f} s of it for starting and"
         f" collecting; {whole['wall_s']:.0f} s, {whole['processes']} processes of at most {whole['memory_mib_max']} MiB"
         if whole
-        else "There was no whole run here so far: make test"
+        else "There has been no complete run here yet: make test"
     ]
     files = sorted(times["files"].items(), key=lambda item: -item[1]["cpu_s"])[:slowest]
     lines += [f"{each['cpu_s']:8.1f} s processor {each['wall_s']:8.1f} s  {file}" for file, each in files]

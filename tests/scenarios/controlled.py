@@ -197,7 +197,7 @@ class Controlled:
         self.store.create({(inbox.INBOX, inbox.inbox_key(self.world.now, name)): inbox.to_bytes(request)})
 
     def tick(self) -> bool:
-        """Every controller once, then time passes. True when all are at rest."""
+        """Each controller ticks once, then time passes. True when all are at rest."""
         at_rest = True
         for engine in self.controllers:
             try:
@@ -214,7 +214,7 @@ class Controlled:
         return at_rest
 
     def step(self) -> bool:
-        """As `tick`, with longer pauses while nothing is stored: then little is to be seen between them."""
+        """Like `tick`, with longer pauses while nothing is stored, because little happens then."""
         before = self.store.version()
         at_rest = self.tick()
         self.unwritten = 0 if self.store.version() != before else self.unwritten + 1

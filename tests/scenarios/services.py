@@ -111,7 +111,7 @@ def up(cluster: Controlled, desired: int, **update: Any) -> None:
 
 
 def up_partly(cluster: Controlled) -> None:
-    """Two healthy tasks, then a third one that crashes at once: it is no deployment's affair."""
+    """Two healthy tasks, then a third one that crashes at once: no deployment is concerned."""
     deploy(cluster, 1, form(1))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     ask(cluster, "scale", desired=3)

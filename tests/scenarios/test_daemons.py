@@ -1,5 +1,5 @@
-"""Daemons as the engine keeps them: one task on each instance, with room that is kept for it, and never a reason for an
-instance to be there."""
+"""The engine keeps one task of a daemon on each instance, in room that is reserved for it, and never keeps or buys an
+instance for a daemon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ XLARGE = {"vcpus": 4, "memory": 2048}  # a task that takes all processors of a c
 
 
 def cluster_of(batch_s: float = 600.0, **fields: Any) -> Controlled:
-    """Where tasks of daemons never end by themselves, and those of batches after a while."""
+    """A cluster in which tasks of daemons never end by themselves, and those of batches end after a while."""
     cluster = Controlled(work_s=FOR_EVER_S, tick_s=5.0, **fields)
     behave(cluster, batch_s)
     return cluster
@@ -196,7 +196,7 @@ def up_on(cluster: Controlled, instances: int, **update: Any) -> None:
 
 
 def least_and_most(cluster: Controlled, after_s: float = 400.0) -> tuple[int, int]:
-    """Instances with a task at least, and tasks on one instance at most."""
+    """The number of instances with at least one task, and the highest number of tasks on one instance."""
     least, most, end = len(registered(cluster)), 1, cluster.world.now + after_s
     while (cluster.world.now < end and status(cluster) is not DeploymentStatus.COMPLETED) or env_pending(cluster):
         cluster.tick()

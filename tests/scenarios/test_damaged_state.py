@@ -1,4 +1,4 @@
-"""A stored document is corrupt: its run is set aside with a reason, the others carry on, nothing is left behind."""
+"""A stored document is corrupt: its run is set aside with a reason, the others continue, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_a_run_that_can_never_be_closed_is_given_up_even_if_every_invocation_is_
 
 
 def test_instances_whose_attempts_were_lost_with_a_cancelled_run_are_given_back() -> None:
-    """Nobody ends those attempts: without that the instances would count as busy forever."""
+    """Nothing else ends those attempts: without this the instances would count as busy forever."""
     cluster = Controlled(zones=("us-east-1a",), work_s=3000.0, linger_s=60.0)
     cluster.submit(8)
     cluster.tick()

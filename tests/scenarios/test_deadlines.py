@@ -1,4 +1,5 @@
-"""Deadlines and on-demand fallback under the real engine: spot dries up, comes back, is never there, is not allowed."""
+"""Deadlines and on-demand fallback under the real engine: spot capacity dries up, comes back, never exists, or is not
+allowed."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def hours(**options: Any) -> Controlled:
 
 
 def dry_up(cluster: Controlled, dry: bool = True) -> None:
-    """Spot of c5.xlarge is not to be had any more, and what there is is taken; or it is back."""
+    """No more spot capacity of c5.xlarge is available, and the existing instances are taken away; or it is available
+    again."""
     for zone in ZONES:
         cluster.world.ec2.set_shortage(f"c5.xlarge/{zone}", 0 if dry else None)
     for instance in cluster.live_instances() if dry else ():
@@ -30,7 +32,7 @@ def dry_up(cluster: Controlled, dry: bool = True) -> None:
 
 
 def bought(cluster: Controlled) -> Counter[str]:
-    """How many instances there ever were, by purchase."""
+    """How many instances there have been in all, by purchase option."""
     return Counter(each.purchase for each in cluster.world.ec2.ledger.instances.values())
 
 

@@ -55,7 +55,7 @@ def test_a_gpu_run_behind_20_000_cpu_tasks_starts_once_one_instance_is_empty() -
 
 
 def test_so_does_one_where_all_that_instances_may_cost_is_spent() -> None:
-    """Not maxInstances is reached: the going of a large instance lets a smaller one with a GPU be bought."""
+    """maxInstances is not reached: when a large instance is released, a smaller one with a GPU can be bought."""
     cluster = Controlled(("c5.4xlarge", "g4dn.xlarge"), work_s=120.0, tick_s=5.0, max_instances=40)
     document = {**QUEUES, "limits": {"usdPerHour": 0.75}}
     cluster.put(SharingRequest(document, 0, cluster.world.now), "sharing#0")

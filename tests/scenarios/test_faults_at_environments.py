@@ -14,7 +14,7 @@ from tests.scenarios.controlled import Controlled
 
 
 class Broken(Environment):
-    """At which the controller's code fails."""
+    """The runs at which the controller's code fails."""
 
     @property
     def target(self) -> Any:

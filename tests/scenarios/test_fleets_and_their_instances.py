@@ -74,7 +74,7 @@ def test_a_fleet_that_replaces_another_takes_over_and_what_the_old_one_left_is_u
 
 
 def test_the_target_of_a_second_fleet_is_set_to_zero() -> None:
-    """As a controller left it that took it for the pool's own."""
+    """In the state that a controller leaves if it takes the fleet for the pool's own."""
     cluster = busy()
     first = only_fleet(cluster)
     second = cluster.world.add_fleet(KIND, ZONE, spot=2, **TAGS)

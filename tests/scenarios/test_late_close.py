@@ -1,4 +1,4 @@
-"""A controller was paused while it closed a run, and wakes up after the run was tried again: it does no harm."""
+"""A controller was paused while it closed a run, and continues after the run was retried: it does no harm."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ZONE = ("us-east-1a",)
 
 
 class Unreliable:
-    """ECS behind a bad line, as `run_task` and `listings` say."""
+    """ECS over a bad connection, as `run_task` and `listings` say."""
 
     def __init__(self, cluster: Controlled) -> None:
         self.cluster, self.real = cluster, cluster.ecs
@@ -55,7 +55,7 @@ def behind_a_bad_line(**options: Any) -> tuple[Controlled, Unreliable]:
 
 
 def test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes() -> None:
-    """No event arrives, listings lag and then fail for half an hour: until then the outcome of the launches is
+    """No event arrives, listings lag and then fail for half an hour: until then the outcomes of the launches are
     unknown."""
     cluster, line = behind_a_bad_line(work_s=4000.0, lose=lambda message: True)
     line.replies_lost = line.blind = True
@@ -215,8 +215,8 @@ def test_a_task_that_starts_although_its_launch_was_refused_is_found_by_its_toke
 
 
 def test_a_controller_that_pauses_in_the_middle_of_a_launch_starts_no_second_copy() -> None:
-    """Its successor is refused the same launch for a minute, for want of room. Then there is room, the first one wakes
-    up, and its request is sent."""
+    """Its successor's requests for the same launch are refused for a minute, because there is no room. Then there is
+    room, the first one wakes up, and its request is sent."""
     cluster, first = behind_a_bad_line(work_s=600.0)
     second = Unreliable(cluster)
     sleeps = {"left": 1}

@@ -151,7 +151,7 @@ def test_a_request_at_which_the_code_fails_is_refused_and_its_run_says_so() -> N
 
 
 def test_a_message_at_which_the_code_fails_is_left_to_the_dead_letters() -> None:
-    """It names no run: only without it the tick works."""
+    """It names no run: the tick works only without it."""
     cluster = two_runs()
     cluster.faulty = True
     until(cluster, lambda: bool(cluster.live_instances()))
@@ -182,7 +182,7 @@ def test_a_fault_while_an_action_is_carried_out_suspends_its_run_and_no_other() 
 
 
 def test_sweeps_show_the_others_though_one_instance_cannot_be_read() -> None:
-    """Among them the instances that are bought for a run that comes later."""
+    """They include the instances that are bought for a later run."""
     cluster = Controlled(zones=("us-east-1a",), work_s=600.0, tick_s=10.0)
     cluster.submit(TASKS, VICTIM, name="victim")
     cluster.faulty = True

@@ -150,7 +150,7 @@ def test_host_ports_never_collide() -> None:
 
 
 def test_soft_constraints_prefer_and_do_not_require() -> None:
-    """The zone that is wished for is filled first, the rest goes elsewhere without delay."""
+    """The preferred zone is filled first, and the rest goes elsewhere without delay."""
     cluster = Controlled(zones=("us-east-1a", "us-east-1b"))
     submit(cluster, FIRST, 24)  # makes the cluster: 3 instances in each zone
     cluster.tick()

@@ -18,8 +18,8 @@ HOUR_S = 3600.0
 
 
 class CalledAtTheLastMoment(SteadyService):
-    """EC2 warns just after a quiet controller has looked into its queue. The call is there at once, the message is not,
-    and no other call arrives."""
+    """EC2 warns just after a quiet controller has looked into its queue. The call arrives at once, the message does
+    not, and no other call arrives."""
 
     def __init__(self) -> None:
         super().__init__(kinds={"call-lost": 1.0})

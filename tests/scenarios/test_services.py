@@ -1,4 +1,4 @@
-"""Services as the engine keeps them: deployments, scaling, hand-over, failures, freezing and the end."""
+"""Services under the real engine: deployments, scaling, hand-over, failures, freezing and the end."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_another_document_is_in_force_in_the_next_tick() -> None:
 
 
 def test_a_sharer_that_uses_up_launches_leaves_the_places_to_the_others() -> None:
-    """Two launches a tick keep up no more than six short tasks. Their queue uses little of the places and would be
+    """Two launches a tick keep only six short tasks running. Their queue uses little of the places and would be
     first forever: long tasks would come to half of the places, and the rest would stay empty."""
     cluster = Controlled(max_instances=6, launches_per_cell=2, launch_rate=1.0)
     shared(cluster)

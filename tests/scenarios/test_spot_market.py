@@ -1,4 +1,4 @@
-"""The spot market as the engine lives it: shortages, interruptions, stale prices, caps, and nothing left to buy."""
+"""The spot market under the real engine: shortages, interruptions, stale prices, caps, and nothing left to buy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two cells, one real engine: offers compete, tasks go where their instance is, a dry pool moves the rest."""
+"""Two cells, one real engine: offers compete, tasks go where their instances are, and the rest moves when a pool runs
+dry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An open run is changed: the next tick of any controller decides by the new terms, whatever is in progress."""
+"""When an open run is changed, the next tick of any controller decides by the new terms, whatever is in progress."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class TwoCells(Controlled):
         return [*cells, Cell(AWAY, self.away.cluster, self.away.ecs_client(), self.away.ec2_client(), rates)]
 
     def dry_up(self, cell: str) -> None:
-        """No spot there any more, and what there is is taken."""
+        """No more spot capacity is available there, and the existing instances are taken away."""
         world = self.world_of(cell)
         world.ec2.set_shortage(POOLS[cell], 0)
         for instance in list(world.ec2.ledger.instances.values()):
@@ -60,7 +60,7 @@ class TwoCells(Controlled):
         return self.world if cell == CELL else self.away
 
     def ran_in(self, run_id: str) -> Counter[str]:
-        """How many of the run's tasks ended well in each cell."""
+        """How many of the run's tasks succeeded in each cell."""
         found: Counter[str] = Counter()
         for cell in POOLS:
             ended: dict[str, bool] = {}

@@ -1,4 +1,4 @@
-"""Instances that are emptied for a run of large tasks: short tasks use them, and are gone in time."""
+"""Instances that are emptied for a run of large tasks: short tasks use them, and end in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How soon is a controller replaced that dies in the middle? The loop, its lease and the schedule, in virtual time."""
+"""How soon is a controller replaced that dies in the middle of its work? The loop, its lease and the schedule, in
+virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Trials of the real controller in a simulated AWS: a quick slice of seeds, every call of a small run, and replays."""
+"""Trials of the real controller in a simulated AWS: a quick selection of seeds, every call of a small run, and
+replays."""
 
 from __future__ import annotations
 

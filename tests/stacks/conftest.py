@@ -100,7 +100,7 @@ def home() -> Template:
 
 @pytest.fixture(scope="session")
 def wide() -> dict[str, Template]:
-    """Every choice the other way: two cells, a NAT gateway, results destroyed, alarms by mail, another stage."""
+    """Every choice reversed: two cells, a NAT gateway, results destroyed, alarms by mail, another stage."""
     return synthesised(
         stage="dev",
         cells=["us-east-1", "eu-west-1"],

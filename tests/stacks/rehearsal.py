@@ -1,4 +1,4 @@
-"""Deploys the synthesised templates into an AWS that others wrote, moto's CloudFormation.
+"""Deploys the synthesised templates into an independent AWS, moto's CloudFormation.
 
 Resources that moto lacks (`Rehearsal.unknown`) are left out, except the fleets, which its EC2 creates with the
 template's properties. `_as_moto_takes_it` corrects moto's own errors, each with its reason.

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.stacks
 
 
 def halves() -> tuple[set[str], set[str]]:
-    """The rooms that Lambda ships and those of a user's machine, as the layers of the import contracts have them."""
+    """The packages that Lambda ships and those of a user's machine, as in the layers of the import contracts."""
     contracts = tomllib.loads((bundle.ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = [each["layers"] for each in contracts if each.get("containers") == ["argosy"]]
     lowest_first = [{name.strip() for name in layer.split("|")} for layer in reversed(layers)]

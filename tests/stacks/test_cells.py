@@ -165,7 +165,7 @@ def test_the_images_stack_publishes_the_image_behind_each_name(tmp_path: Path) -
 
 
 def test_cdk_nag_does_look(tmp_path: Path) -> None:
-    """The fixtures raise on findings; here is that a finding raises."""
+    """The fixtures raise on findings; this test shows that a finding raises."""
     app = cdk.App(outdir=str(tmp_path))
     s3.Bucket(cdk.Stack(app, "Careless"), "Bucket")
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))

@@ -101,7 +101,7 @@ def test_every_setting_of_an_agent_is_one_that_it_reads(home: Template, wide: di
 
 
 def test_no_duration_is_below_what_the_agent_accepts(home: Template) -> None:
-    """It falls back to its default without a word."""
+    """It falls back to its default silently."""
     units = {"s": 1, "m": 60, "h": 3600}
     for found in settings_of_agents(home):
         for name, least in AGENT["leastSeconds"].items():

@@ -165,7 +165,7 @@ def test_only_the_instances_role_may_register_and_only_with_our_cluster(home: Te
 
 def test_the_teardown_may_empty_the_bucket_only_where_it_goes_too(home: Template, wide: dict[str, Template]) -> None:
     def deletes(template: Template) -> set[str]:
-        """But for the marker of an earlier end, which the controller takes away from a run that is tried again."""
+        """The marker of an earlier end is the exception: the controller removes it from a run that is retried."""
         others = [s for s in template.statements() if not all(r.endswith("/*/_FAILED") for r in s.resources)]
         return {a for s in others for a in s.actions if a.startswith("s3:Delete")}
 

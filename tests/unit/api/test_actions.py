@@ -164,7 +164,7 @@ def test_a_pointer_to_what_is_no_cancel_tells_nothing(desk: Desk) -> None:
 
 
 def test_a_run_may_be_cancelled_before_it_is_folded_in(desk: Desk) -> None:
-    """Even when the clock of the machine that cancels is behind that of the one that submitted."""
+    """Also when the clock of the machine that cancels is behind the clock of the one that submitted."""
     run_id = desk.submit()["runId"]
     desk.time -= 5
     desk.ask("CancelRun", runId=run_id)

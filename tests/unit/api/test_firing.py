@@ -1,4 +1,4 @@
-"""A time of a schedule gets one verdict and at most one run, and nothing is lost."""
+"""Each time of a schedule gets one verdict and at most one run, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ def token_at(place: str) -> str:
 
 
 def test_a_page_of_attempts_is_not_had_by_another_runs_token(desk: Desk) -> None:
-    """It would begin somewhere, and leave attempts out without a word."""
+    """It would begin somewhere, and silently leave out attempts."""
     with_a_run(desk)
     other = desk.submit()["runId"]
     token = token_at(documents.history_key(3))

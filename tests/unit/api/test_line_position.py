@@ -1,4 +1,4 @@
-"""The place in line of a waiting run: figures and sentences of ExplainRun's `standing`."""
+"""A waiting run's place in line: figures and sentences of ExplainRun's `standing`."""
 
 from __future__ import annotations
 

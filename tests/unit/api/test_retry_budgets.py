@@ -93,7 +93,7 @@ def decided(desk: Desk, request: inbox.RetryRequest) -> bool:
 
 
 def retried(desk: Desk, **fields: Any) -> str:
-    """What is said against it; "" when it was granted."""
+    """The objection to it; "" when it was granted."""
     answer = desk.ask("RetryRun", runId=RUN_ID, **fields)
     return "" if answer["statusCode"] == 200 else str(error_of(answer)["message"])
 

@@ -66,7 +66,7 @@ def test_a_retry_is_left_for_the_controller_which_is_woken(desk: Desk) -> None:
 
 
 def out_of_money(desk: Desk, spent: float = 4.8, budget: float = 5.0) -> str:
-    """A run that its budget stopped."""
+    """A run that was stopped by its budget."""
     run_id = ended(desk, FAILED=2, CANCELLED=3)
     run = load_run(desk.store, run_id)
     assert run is not None
@@ -328,7 +328,7 @@ def test_a_reopened_run_keeps_what_succeeded_and_gives_the_rest_a_fresh_budget(d
 
 
 def test_a_second_wish_leaves_what_the_run_has_at_work_alone(desk: Desk) -> None:
-    """A task whose result is being looked up has no attempt any more, and is not lost for that."""
+    """A task whose result is being looked up no longer has an attempt, but it is not lost."""
     from argosy.lifecycle.revival import revive
 
     run_id = ended(desk, FAILED=2, CANCELLED=3)

@@ -1,4 +1,4 @@
-"""A fleet moves to the newest version of its launch template with its next target, and nothing else waits for that."""
+"""A fleet moves to the newest version of its launch template with its next target, and nothing else waits for this."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Images of local mode are folders: new ones are there at once, and what cannot be run is refused with a suggestion."""
+"""Images of local mode are folders: new ones are there at once, and one that cannot be run is refused with a
+suggestion."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_a_reopened_run_loses_the_marker_of_an_earlier_try_only(s3: Any, named: 
 
 
 def test_a_late_marker_of_success_stays_because_such_a_run_is_never_reopened(s3: Any) -> None:
-    """The store may say otherwise only if it was changed by hand."""
+    """The store can only say something else if it was changed by hand."""
     answers = iter([0, 0, 1])
     results = Results(HomeClients(s3, announcing()), Clock(), Coordination(retries_of=lambda run_id: next(answers)))
     assert isinstance(results.close(CloseRun(RUN_ID), finished([TaskStatus.SUCCEEDED], [1])), NotCarriedOut)
@@ -328,7 +328,8 @@ def closed_in_parts(s3: Any, state: State, clock: Clock, size: PartSize, signs: 
 
 
 def test_a_large_run_is_closed_a_part_at_a_time_and_a_sign_of_life_is_given_for_every_page() -> None:
-    """So that one that takes minutes neither loses the controller's lease nor keeps it from other work."""
+    """So that a close that takes minutes neither loses the controller's lease nor keeps the controller from other
+    work."""
     count, clock, signs = 25_000, Clock(), list[float]()
     s3 = Sorted([f"parts/part-{index:07d}.jsonl" for index in range(count)], clock)
     state = finished([TaskStatus.SUCCEEDED] * count, [1] * count)

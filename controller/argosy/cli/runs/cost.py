@@ -72,7 +72,7 @@ def cost(
 
 
 def document(view: View) -> dict[str, Any]:
-    """The ledger as JSON: all of it, whichever table would be shown."""
+    """The whole ledger as JSON, regardless of the table that would be shown."""
     keys = ("runId", "status", "costUsd", "onDemandCostUsd", "usefulUsd", "budget")
     runs = {"runs": view["runs"]} if "runs" in view else {}  # of an environment
     return {**{key: view.get(key) for key in keys}, **runs, **view["cost"]}

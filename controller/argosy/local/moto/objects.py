@@ -83,7 +83,7 @@ class _NotedKeys(_VersionedKeyStore):
 
 
 class StoredBody:
-    """In place of the file of moto's key: read from the store when needed."""
+    """Replaces the file of moto's key: its content is read from the store when needed."""
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read, self._at = read, 0

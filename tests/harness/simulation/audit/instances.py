@@ -118,7 +118,7 @@ class InstanceChecker(Checker):
         known = facts.stored.instances.get(instance_id)
         is_let_go = known is not None and known["released_at"]
         if not is_let_go:
-            facts.violated("I6", f"{instance_id} was terminated before the store knew it", instance_id)
+            facts.violated("I6", f"{instance_id} was terminated before the store knew about it", instance_id)
         agent = facts.regions.agent(instance_id)
         if agent is None or not agent.connected or known is None or known["cordon"]:
             return

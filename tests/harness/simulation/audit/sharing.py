@@ -100,9 +100,8 @@ class SharingChecker(Checker):
         return Fraction((live[party] + more) * parts * ONE, weight * self._factor(party, parties))
 
     def _factor(self, party: Party, parties: dict[str, Party]) -> int:
-        """The factor of its weight for recent usage, in parts of ONE: its part by weight over the part that it used, of
-        the
-        supply or of all usage together. Read from the store, not computed as the scheduler does.
+        """The factor of its weight for recent usage, in parts of ONE: its part by weight over the part that it used,
+        of the supply or of all usage together. Read from the store, not computed as the scheduler does.
         """
         recent, queues = self.facts.stored.sharing.recent, self.facts.stored.sharing.queues()
         if not recent.at:

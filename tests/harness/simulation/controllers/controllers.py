@@ -23,7 +23,8 @@ INVOCATION_S = 900.0  # Lambda's longest
 
 
 class OpenLease(DynamoStore):
-    """The table of a deployment whose lease excludes no controller, as when clocks are far off: the commit has to."""
+    """The table of a deployment whose lease excludes no controller, as when clocks are far off: then the commit has to
+    exclude them."""
 
     def take_lease(self, owner: str, now: float, seconds: float) -> bool:
         return True

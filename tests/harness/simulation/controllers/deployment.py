@@ -312,7 +312,7 @@ class SimulatedDeployment:
 
     @property
     def pools(self) -> list[tuple[str, str, str]]:
-        """Region, instance type and zone of home's fleets that are ours."""
+        """Region, instance type and zone of our fleets at home."""
         fleets = [each for each in self.world.ec2.ledger.fleets.values() if fleet_is_ours(each)]
         pools = {(pool.instance_type, pool.zone) for fleet in fleets for pool in fleet.pools}
         return [(self.world.region, *pool) for pool in sorted(pools)]

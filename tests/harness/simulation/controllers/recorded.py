@@ -50,7 +50,7 @@ class RecordedTrial:
 
 
 def _is_odd(by: list[tuple[str, str]]) -> bool:
-    """Two processes may commit the very same: the store takes the second for the first, and so does the replay."""
+    """Two processes may make identical commits: the store takes the second for the first, and so does the replay."""
     return len(by) > len(dict(by)) or len({digest for _, digest in by}) > 1
 
 

@@ -138,9 +138,8 @@ class Programs:
         return job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
 
     def _write(self, job: SimulatedJob, key: AttemptKey) -> None:
-        """Its result, unless an earlier attempt has left one, whatever became of that. Some attempts first leave files
-        beside
-        it: more than a part of the manifest takes.
+        """Its result, unless an earlier attempt has left one, whatever became of that. Some attempts first leave other
+        files: more than a part of the manifest takes.
         """
         if self._share("files", key) < WITH_FILES:
             bucket, folder = split_s3(attempt_uri(job.output, key.index, key.attempt))

@@ -1,4 +1,4 @@
-"""`cluster --since`: how the cluster came along, in a terminal."""
+"""`cluster --since`: the cluster's course over time, in a terminal."""
 
 from __future__ import annotations
 

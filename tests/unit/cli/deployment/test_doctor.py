@@ -369,7 +369,7 @@ def test_gpu_classes_without_quota_are_only_noted() -> None:
 
 
 def test_only_images_that_instances_would_start_from_are_looked_for() -> None:
-    """A pinned one is no question for AWS, nor one of a kind that no type needs."""
+    """AWS is not asked for a pinned AMI, nor for one of a kind that no type needs."""
     world = well()
     del world.parameters.values[newest_ami_parameter("gpu")]
     session = Session(Tools(world.client), Connection())

@@ -98,7 +98,7 @@ def ecs(tmp_path: Path) -> Ecs:
 
 @pytest.fixture
 def told(tmp_path: Path, ecs: Ecs, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plugin on PATH; the file has the words that it was started with."""
+    """A plugin on PATH; the file contains the arguments that it was started with."""
     folder, told = tmp_path / "bin", tmp_path / "told"
     folder.mkdir()
     plugin = folder / "session-manager-plugin"
@@ -253,7 +253,7 @@ def test_a_program_that_is_not_there_ends_as_in_a_shell(ecs: Ecs, tmp_path: Path
 
 
 def test_a_process_that_is_not_the_tasks_is_left_alone(ecs: Ecs, tmp_path: Path) -> None:
-    """Its id was given away again, or another machine's local mode has answered."""
+    """Its process id was reused, or another machine's local mode has answered."""
     with running(tmp_path, LABEL | {"ARGOSY_TASK_ATTEMPT": "3"}) as program:
         ecs.session = way_of(program.pid)
         result = world(ecs).argosy("exec", RUN_ID, "17", *LOCAL, "true")

@@ -209,7 +209,7 @@ def test_an_incomplete_record_is_read_up_to_its_end_and_reported(parts: Recorded
 
 
 def test_a_decision_that_is_another_one_on_this_platform_is_reported(trial: RecordedTrial) -> None:
-    """As when floating-point sums round in another way there, and another instance is the best."""
+    """As if floating-point sums were rounded differently there, so that another instance is the best."""
 
     def elsewhere(line: Any) -> None:
         if isinstance(line, dict):

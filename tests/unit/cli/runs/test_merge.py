@@ -364,7 +364,7 @@ def test_a_run_without_manifest_is_refused() -> None:
     ],
 )
 def test_a_manifest_that_is_not_whole_is_refused(manifest: str, complaint: str) -> None:
-    """Also one that would name a task twice."""
+    """This includes one that would name a task twice."""
     broken = World().answers("DescribeRun", ended())
     broken.objects.put(f"{OUTPUT}manifest.json", manifest)
     result = broken.argosy("results", RUN_ID, "--merge", "--partial", "-o", "-")

@@ -1,4 +1,4 @@
-"""The simulated spot market: placement scores, and prices that have a past."""
+"""The simulated spot market: placement scores, and prices with a history."""
 
 from __future__ import annotations
 
