@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -112,9 +112,14 @@ NEEDS: dict[str, st.SearchStrategy[Any]] = {
     "gpus": st.sampled_from([0, 0, 0, 1, 2]),
     "count": st.sampled_from([0, 1, 1, 2, 3, 7, 20]),
     "group": st.sampled_from(["", "g1", "g2"]),
-    "strategy": st.lists(st.sampled_from(STRATEGIES), max_size=4).map(tuple),
+    "strategy": st.lists(st.sampled_from(STRATEGIES), max_size=4),
     "keep_gpus_free": flags,
 }
+
+
+def drawn_batch(draw: st.DrawFn, fields: Mapping[str, st.SearchStrategy[Any]]) -> dict[str, Any]:
+    drawn = {name: draw(each) for name, each in fields.items()}
+    return {**drawn, "strategy": tuple(drawn["strategy"])}
 
 
 @st.composite
@@ -136,7 +141,7 @@ some_wishes = st.sets(st.sampled_from(sorted(WISHES)), min_size=1, max_size=2)
 
 @st.composite
 def batches(draw: st.DrawFn, plain: bool = False) -> Batch:
-    needs = {name: draw(each) for name, each in NEEDS.items()}
+    needs = drawn_batch(draw, NEEDS)
     if plain or draw(flags):
         return Batch(**needs)
     return Batch(**needs, **{wish: draw(WISHES[wish]) for wish in sorted(draw(some_wishes))})
@@ -197,7 +202,7 @@ TALL: dict[str, st.SearchStrategy[Any]] = {
     "memory_mib": st.integers(0, 3),
     "gpus": st.sampled_from([0, 0, 0, 1]),
     "count": st.integers(50, 700),
-    "strategy": st.lists(st.sampled_from(STRATEGIES), min_size=1, max_size=2).map(tuple),
+    "strategy": st.lists(st.sampled_from(STRATEGIES), min_size=1, max_size=2),
     "keep_gpus_free": flags,
 }
 
@@ -209,5 +214,5 @@ def tall_cases(draw: st.DrawFn) -> tuple[list[InstanceRow], list[Batch]]:
     for number in range(draw(few)):
         total = draw(tall_totals)
         rows.append(InstanceRow(f"i-{number}", *total, *total, attributes={"zone": draw(zones)}))
-    queue = [Batch(**{name: draw(each) for name, each in TALL.items()}) for _ in range(draw(one_or_two))]
+    queue = [Batch(**drawn_batch(draw, TALL)) for _ in range(draw(one_or_two))]
     return rows, queue

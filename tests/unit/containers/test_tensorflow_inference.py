@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 import types
 from collections.abc import Iterator, Sequence
@@ -31,6 +28,7 @@ from argosy.model.runs import ManifestBound
 from argosy.spec import parse as spec
 from argosy.spec import shards
 from argosy.spec.file import check_text
+from tests.fakes.commands import outcome_of
 from tests.fakes.s3_answers import answering
 
 pytestmark = pytest.mark.slow
@@ -52,15 +50,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, **environment: 
 
 def run(*arguments: str, **environment: str) -> tuple[int, str]:
     """Exit code and standard error of the program."""
-    process = subprocess.run(
-        [sys.executable, "-m", "inference", *arguments],
-        cwd=FOLDER,
-        env=dict(os.environ) | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    process = outcome_of(["program", "inference", *arguments], FOLDER, **environment)
     assert "Traceback" not in process.stderr
     return process.returncode, process.stderr
 
