@@ -190,12 +190,6 @@ class Books:
         if run is not None and instance is not None and not instance.bought_for:
             count_on(self.state, run, instance, self.now)
 
-    def pending_of(self, run: Run) -> float:
-        """Instance-seconds that are the run's and not charged yet."""
-        needs = {each.number: each.needs for each in self.state.runs.values()}
-        found = not_charged(self.state, needs, self.now, {run.number}).get(run.number, {})
-        return summed(found.values()).instance_seconds if run.id in self.state.runs else 0.0
-
     def check_columns(self) -> None:
         """The computation for all instances at once equals that for each one alone."""
         needs = self.state.needs_by_number()
@@ -213,6 +207,10 @@ class Books:
         for number, usd in usd_not_charged(self.state, needs, self.now, {*needs, NO_RUN}).items():
             assert usd == pytest.approx(summed(found.get(number, {}).values()).total, abs=1e-9)
         for run in self.state.runs.values():
+            alone = not_charged(self.state, needs, self.now, {run.number}).get(run.number, {})
+            assert alone.keys() == found.get(run.number, {}).keys()
+            for market, costs in alone.items():
+                assert costs.to_list() == pytest.approx(found[run.number][market].to_list(), abs=1e-9)
             self.check_holdings(run, needs)
 
     def check_holdings(self, run: Run, needs: Mapping[int, Resources]) -> None:
@@ -249,7 +247,8 @@ class Books:
         runs = [*state.runs.values(), *self.closed.values()]
         ledgers = [summed(run.costs.values()) for run in runs]
         needs = {run.number: run.needs for run in state.runs.values()}
-        pending = [costs for each in not_charged(state, needs, self.now).values() for costs in each.values()]
+        by_run = not_charged(state, needs, self.now)
+        pending = [costs for each in by_run.values() for costs in each.values()]
         for costs in (*ledgers, *pending, state.unattributed):
             assert min(costs.to_list()) >= 0
         for run, ledger in zip(runs, ledgers, strict=True):
@@ -259,7 +258,7 @@ class Books:
         of_instances = [(i.charged_s, i.price_usd_per_hour / 3600) for i in state.instances.values()]
         assert charged.total == pytest.approx(sum(seconds * price for seconds, price in of_instances), abs=1e-9)
         for run, ledger in zip(runs, ledgers, strict=True):
-            owed = self.pending_of(run)
+            owed = summed(by_run.get(run.number, {}).values()).instance_seconds if run.id in state.runs else 0.0
             if run.number in self.displaced:
                 continue  # it pays for work that others began before it came
             assert ledger.instance_seconds + owed <= self.seconds_since(run.submitted_at) + LATE_S * self.tasks + 1e-6
