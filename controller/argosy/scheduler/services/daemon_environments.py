@@ -123,6 +123,7 @@ def _tasks(its: _Rollout) -> tuple[dict[tuple[str, int], int], list[DaemonTask]]
         ):
             rows[run.id, index] = row
             is_healthy = status == AttemptStatus.RUNNING and its.moment.now - started_at >= healthy_s
+            is_healthy &= row not in state.open_ends.failures
             so_far = SlotStatus.YOUNG if status == AttemptStatus.RUNNING else SlotStatus.STARTING
             if _stays(state.instances.get(name.decode())):
                 found.append(
