@@ -12,7 +12,7 @@ from tests.harness.simulation.trial import RECORDED, Trial
 
 
 def recorded(seed: int, kinds: frozenset[str] = frozenset(), **plan: object) -> RecordedTrial:
-    """The recording of a trial that ends well; seed: a multiple of RECORDED."""
+    """The recording of a trial that ends well and that its replay reproduces; seed: a multiple of RECORDED."""
     assert seed % RECORDED == 0
     trial = Trial(TrialPlan(seed, kinds, **plan))  # type: ignore[arg-type]
     verdict = trial.run()

@@ -32,9 +32,11 @@ from tests.harness.simulation.world.world import Behaviour, World
 from tests.stored_alike import forgotten
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-TICK_S = 5.0  # as long as the controller's own loop waits for a message
-LONGEST_PAUSE_S = 30.0  # that time passes besides between two ticks while nothing is stored and no message comes
-CHECK_TICKS = 10  # between two looks at a store to which nothing is written
+TICK_S = 10.0
+LONGEST_PAUSE_S = 60.0  # that time passes besides between two ticks while nothing happens: the schedule's minute
+PAUSE_TICKS = 6  # it is no longer than so many ticks
+CHECK_COMMITS = 3  # between two looks at the store
+CHECK_TICKS = 10  # the same while nothing is written to it
 
 
 class MemoryS3:
@@ -144,7 +146,7 @@ class Controlled:
         self.policy = replace(Policy(), **policy)
         self.controllers = [self.controller()]
         self.conflicts = self.repaired = self.ticks = self.checked_version = 0
-        self.unwritten = 0  # steps since something was stored
+        self.calm = 0  # ticks since the last request, message or action
         self.faulty = False  # whether the controller's own code may fail
         self.targets: Counter[str] = Counter()
 
@@ -194,16 +196,18 @@ class Controlled:
         return list(manifest.entries())
 
     def put(self, request: inbox.Request, name: str) -> None:
+        self.calm = -1
         self.store.create({(inbox.INBOX, inbox.inbox_key(self.world.now, name)): inbox.to_bytes(request)})
 
     def tick(self) -> bool:
         """Each controller ticks once, then time passes. True when all are at rest."""
-        at_rest = True
+        at_rest, self.calm = True, self.calm + 1
         for engine in self.controllers:
             try:
                 report = engine.tick()
                 assert not report.troubles or self.faulty, report.troubles
                 at_rest &= report.at_rest
+                self.calm = 0 if report.events or report.actions or report.repaired else self.calm
                 self.repaired += report.repaired
                 if not self.faulty:
                     self.check(engine)
@@ -213,12 +217,12 @@ class Controlled:
         self.pass_time(self.tick_s)
         return at_rest
 
-    def step(self) -> bool:
-        """Like `tick`, with longer pauses while nothing is stored, because little happens then."""
-        before = self.store.version()
+    def step(self, most_s: float = float("inf")) -> bool:
+        """Like `tick`, with longer pauses while nothing happens."""
         at_rest = self.tick()
-        self.unwritten = 0 if self.store.version() != before else self.unwritten + 1
-        self.wait_for_message(min(LONGEST_PAUSE_S, self.tick_s * (2**self.unwritten - 1)))
+        if not any(engine.sightings for engine in self.controllers):
+            pause_s = self.tick_s * min(PAUSE_TICKS, 2**self.calm - 1)
+            self.wait_for_message(min(LONGEST_PAUSE_S, most_s - self.tick_s, pause_s))
         return at_rest
 
     def wait_for_message(self, most_s: float) -> None:
@@ -226,12 +230,12 @@ class Controlled:
         self.world.run_until(self.world.now + most_s, lambda: bool(self.events.waiting))
 
     def check(self, engine: Engine) -> None:
-        """A controller that starts now has the same state and the same rows as this one. Checked after commits, else
-        from time to time: a change in memory alone stays there. (Trials check the rows after every tick.)"""
+        """A controller that starts now has the same state and the same rows as this one. Checked from time to time,
+        because a change in memory alone stays there. (Trials check the rows after every tick.)"""
         state, self.ticks = engine.state, self.ticks + 1
         if state is None or state.version != self.store.version():
             return
-        if state.version != self.checked_version or self.ticks % CHECK_TICKS == 0:
+        if state.version >= self.checked_version + CHECK_COMMITS or self.ticks % CHECK_TICKS == 0:
             self.checked_version = state.version
             assert forgotten(state, self.store) == []
             assert drifted(engine) == []
@@ -246,7 +250,7 @@ class Controlled:
     def run_for(self, seconds: float) -> None:
         end = self.world.now + seconds
         while self.world.now < end:
-            self.step()
+            self.step(end - self.world.now)
 
     @property
     def run(self) -> Run:

@@ -108,7 +108,7 @@ def demo_outcome(seed: int) -> Outcome:
     world.agent_behaviour = lambda instance: AgentBehaviour(register_s=0.2 + share(seed, instance.instance_id))
     cluster.submit(plan["tasks"], **first)
     while not any(cluster.fleet_targets().values()):
-        cluster.tick()
+        cluster.step()
     cluster.submit(8, OTHER_ID, **second)
 
     def take() -> None:
@@ -124,7 +124,7 @@ def demo_outcome(seed: int) -> Outcome:
 def ended(seed: int, example: str, cluster: Controlled, plan: dict[str, Any]) -> Outcome:
     """The run is submitted: tick until it has ended."""
     while not any(name in (f"{RUN_ID}/_SUCCESS", f"{RUN_ID}/_FAILED") for name in cluster.s3.objects):
-        cluster.tick()
+        cluster.step()
         assert cluster.world.now < START + MOST_S, seed
     cluster.tick()
     record = cluster.record(RUN_ID)

@@ -18,7 +18,7 @@ FOR_EVER_S = 1e9
 
 
 def service(**fields: Any) -> Controlled:
-    return Controlled(work_s=FOR_EVER_S, tick_s=5.0, **fields)
+    return Controlled(work_s=FOR_EVER_S, **fields)
 
 
 def form(desired: int, command: str = "serve", capacity: dict[str, Any] | None = None, **update: Any) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def until(cluster: Controlled, condition: Any, limit_s: float = 1800.0) -> None:
     began = cluster.world.now
     cluster.tick()
     while not condition():
-        cluster.tick()
+        cluster.step()
         assert cluster.world.now - began < limit_s, (status(cluster), running(cluster))
 
 

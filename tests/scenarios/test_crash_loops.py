@@ -38,6 +38,7 @@ def test_a_task_that_keeps_crashing_is_reported_until_all_have_been_healthy_for_
     assert shown(cluster)["statusReason"] == told + "the program ended with an error"
     cluster.world.workload = lambda task, instance: TaskBehaviour(FOR_EVER_S)
     mended_at = web(cluster).failed_at
+    cluster.run_for(CALM_S - 60)
     while web(cluster).is_failing:
         cluster.tick()
     assert CALM_S <= cluster.world.now - mended_at <= CALM_S + 60

@@ -22,7 +22,7 @@ XLARGE = {"vcpus": 4, "memory": 2048}  # a task that takes all processors of a c
 
 def cluster_of(batch_s: float = 600.0, **fields: Any) -> Controlled:
     """A cluster in which tasks of daemons never end by themselves, and those of batches end after a while."""
-    cluster = Controlled(work_s=FOR_EVER_S, tick_s=5.0, **fields)
+    cluster = Controlled(work_s=FOR_EVER_S, **fields)
     behave(cluster, batch_s)
     return cluster
 
@@ -84,7 +84,7 @@ def until(cluster: Controlled, condition: Any, limit_s: float = 1800.0) -> None:
     began = cluster.world.now
     cluster.tick()
     while not condition():
-        cluster.tick()
+        cluster.step()
         assert cluster.world.now - began < limit_s, (status(cluster), on_instances(cluster))
 
 
@@ -199,7 +199,7 @@ def least_and_most(cluster: Controlled, after_s: float = 400.0) -> tuple[int, in
     """The number of instances with at least one task, and the highest number of tasks on one instance."""
     least, most, end = len(registered(cluster)), 1, cluster.world.now + after_s
     while (cluster.world.now < end and status(cluster) is not DeploymentStatus.COMPLETED) or env_pending(cluster):
-        cluster.tick()
+        cluster.step()
         now = on_instances(cluster)
         least, most = min(least, len(now)), max(most, *now.values())
     return least, most

@@ -261,7 +261,7 @@ def test_lost_capacity_is_seen_again_by_a_sweep_and_nothing_is_bought_before(nam
     for pk, sk in [key for key in cluster.store.items if key[0] == documents.STATE and key[1].startswith(name)]:
         rot(cluster, pk, sk)
     assert restarted(cluster)
-    for _ in range(20):
+    for _ in range(10):
         cluster.tick()
         assert cluster.fleet_targets() == targets
     cluster.run_to_rest()
@@ -306,7 +306,7 @@ def test_instances_whose_attempts_were_lost_with_a_cancelled_run_are_given_back(
     cluster.submit(8)
     cluster.tick()
     while cluster.record().counts[TaskStatus.RUNNING] < 8:
-        cluster.tick()
+        cluster.step()
     cluster.cancel()
     cluster.world.run_for(1.0)
     rot(cluster, documents.STATE, "ATTEMPTS#0000")

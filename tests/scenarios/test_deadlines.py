@@ -16,11 +16,6 @@ from tests.scenarios.controlled import ZONES, Controlled
 SPOT_THEN = {"purchase": "spot-then-on-demand"}
 
 
-def hours(**options: Any) -> Controlled:
-    """A cluster whose controller ticks every ten seconds, because these scenarios take hours."""
-    return Controlled(tick_s=10.0, **options)
-
-
 def dry_up(cluster: Controlled, dry: bool = True) -> None:
     """No more spot capacity of c5.xlarge is available, and the existing instances are taken away; or it is available
     again."""
@@ -50,7 +45,7 @@ def submit(cluster: Controlled, tasks: int, **capacity: Any) -> str:
 
 
 def test_a_deadline_run_falls_back_when_spot_dries_up_and_is_done_in_time() -> None:
-    cluster = hours()
+    cluster = Controlled()
     submit(cluster, 160, deadline="1h")  # 160 minutes of work on 8 places: 20 minutes, and 40 of slack
     for _ in range(40):
         cluster.tick()
@@ -64,7 +59,7 @@ def test_a_deadline_run_falls_back_when_spot_dries_up_and_is_done_in_time() -> N
 
 
 def test_as_long_as_there_is_slack_it_waits_for_spot() -> None:
-    cluster = hours()
+    cluster = Controlled()
     submit(cluster, 160, deadline="3h")
     cluster.run_for(400)
     dry_up(cluster)
@@ -77,7 +72,7 @@ def test_as_long_as_there_is_slack_it_waits_for_spot() -> None:
 
 
 def test_it_says_since_when_and_why_it_buys_on_demand() -> None:
-    cluster = hours()
+    cluster = Controlled()
     dry_up(cluster)
     submit(cluster, 160, deadline="40m")
     cluster.run_for(1200)
@@ -88,7 +83,7 @@ def test_it_says_since_when_and_why_it_buys_on_demand() -> None:
 
 
 def test_a_run_without_a_deadline_falls_back_after_the_wait_and_comes_back_to_spot() -> None:
-    cluster = hours()
+    cluster = Controlled()
     dry_up(cluster)
     submit(cluster, 800)
     cluster.run_for(580)
@@ -106,7 +101,7 @@ def test_a_run_without_a_deadline_falls_back_after_the_wait_and_comes_back_to_sp
 
 
 def test_the_users_own_patience_counts_instead() -> None:
-    cluster = hours()
+    cluster = Controlled()
     dry_up(cluster)
     submit(cluster, 8, fallback={"afterWaitSeconds": 60})
     cluster.run_for(200)
@@ -114,7 +109,7 @@ def test_the_users_own_patience_counts_instead() -> None:
 
 
 def test_another_chance_for_the_only_pool_is_no_end_of_the_wait() -> None:
-    cluster = hours(zones=("us-east-1a",))
+    cluster = Controlled(zones=("us-east-1a",))
     dry_up(cluster)
     submit(cluster, 8, fallback={"afterWaitSeconds": 400})  # it cools off and is tried again twice in the meantime
     cluster.run_for(600)
@@ -122,7 +117,7 @@ def test_another_chance_for_the_only_pool_is_no_end_of_the_wait() -> None:
 
 
 def test_spot_alone_never_buys_on_demand() -> None:
-    cluster = hours()
+    cluster = Controlled()
     dry_up(cluster)
     cluster.submit(8, capacity={"purchase": "spot"})
     cluster.tick_s = 60.0
@@ -134,7 +129,7 @@ def test_spot_alone_never_buys_on_demand() -> None:
 
 
 def test_a_task_that_was_lost_too_often_goes_to_on_demand_and_only_that_one() -> None:
-    cluster = hours(zones=("us-east-1a",), work_s=600.0)
+    cluster = Controlled(zones=("us-east-1a",), work_s=600.0)
     cluster.submit(8, capacity={**SPOT_THEN, "fallback": {"afterInterruptions": 1}})
     cluster.run_for(200)
     assert bought(cluster) == {"spot": 2}
@@ -145,7 +140,7 @@ def test_a_task_that_was_lost_too_often_goes_to_on_demand_and_only_that_one() ->
 
 
 def test_a_run_that_can_no_longer_meet_its_deadline_is_late_and_continues() -> None:
-    cluster = hours()
+    cluster = Controlled()
     submit(cluster, 160, deadline="10m")
     cluster.run_for(60)
     assert "the deadline will be missed by about" in cluster.run.steering.reason
@@ -157,20 +152,20 @@ def test_a_run_that_can_no_longer_meet_its_deadline_is_late_and_continues() -> N
 
 @pytest.mark.parametrize("every", [3, 11])
 def test_controllers_that_are_replaced_remember_where_a_run_stands(every: int) -> None:
-    cluster = hours()
+    cluster = Controlled()
     submit(cluster, 160, deadline="1h")
     cluster.run_for(400)
     dry_up(cluster)
     for tick in range(3000):
         if tick % every == 0:
             cluster.controllers = [cluster.controller()]
-        if cluster.tick() and cluster.record().status == RunStatus.SUCCEEDED:
+        if cluster.step() and cluster.record().status == RunStatus.SUCCEEDED:
             break
     assert ended_at(cluster) <= cluster.record().deadline_at
 
 
 def test_a_run_over_its_duration_ends_with_what_it_has() -> None:
-    cluster = hours(work_s=120.0)
+    cluster = Controlled(work_s=120.0)
     cluster.submit(40, timeout={"runDurationSeconds": 500}, placement={"maxConcurrentTasks": 8})
     cluster.run_to_rest()
     record = cluster.record()
@@ -182,7 +177,7 @@ def test_a_run_over_its_duration_ends_with_what_it_has() -> None:
 
 
 def test_a_run_whose_time_limit_passes_before_anything_has_run_has_failed() -> None:
-    cluster = hours()
+    cluster = Controlled()
     dry_up(cluster)
     cluster.submit(4, timeout={"runDurationSeconds": 300})
     cluster.run_to_rest()
@@ -192,7 +187,7 @@ def test_a_run_whose_time_limit_passes_before_anything_has_run_has_failed() -> N
 
 def test_a_budget_does_not_keep_a_run_from_falling_back() -> None:
     """Where nothing has a price now, money is not the reason to ask for nothing: the wait counts."""
-    cluster = hours()
+    cluster = Controlled()
     dry_up(cluster)
     submit(cluster, 16, budgetUsd=5)
     cluster.run_to_rest()

@@ -196,7 +196,7 @@ def test_a_new_controller_continues_the_wait_of_the_previous_one() -> None:
     submit(cluster, SECOND, 4, on(FIRST, "N_TO_N"))
     submit(cluster, THIRD, 1, on(SECOND))
     ticks = 0
-    while not cluster.tick():
+    while not cluster.step():
         ticks += 1
         if ticks % 15 == 0:
             cluster.controllers = [cluster.controller()]

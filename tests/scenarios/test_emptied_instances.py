@@ -34,13 +34,13 @@ def seconds_until_started(cluster: Controlled, limit_s: float) -> float:
     began = cluster.world.now
     cluster.tick()
     while cluster.record(GPUS).status not in (RunStatus.RUNNING, RunStatus.SUCCEEDED):
-        cluster.tick()
+        cluster.step()
         assert cluster.world.now - began < limit_s, (cluster.record(GPUS).waiting, types(cluster))
     return cluster.world.now - began
 
 
 def test_a_gpu_run_behind_20_000_cpu_tasks_starts_once_one_instance_is_empty() -> None:
-    cluster = Controlled(TYPES, work_s=120.0, tick_s=5.0, max_instances=4)
+    cluster = Controlled(TYPES, work_s=120.0, max_instances=4)
     shared(cluster)
     cluster.submit(20_000)
     cluster.run_for(300)
@@ -56,7 +56,7 @@ def test_a_gpu_run_behind_20_000_cpu_tasks_starts_once_one_instance_is_empty() -
 
 def test_so_does_one_where_all_that_instances_may_cost_is_spent() -> None:
     """maxInstances is not reached: when a large instance is released, a smaller one with a GPU can be bought."""
-    cluster = Controlled(("c5.4xlarge", "g4dn.xlarge"), work_s=120.0, tick_s=5.0, max_instances=40)
+    cluster = Controlled(("c5.4xlarge", "g4dn.xlarge"), work_s=120.0, max_instances=40)
     document = {**QUEUES, "limits": {"usdPerHour": 0.75}}
     cluster.put(SharingRequest(document, 0, cluster.world.now), "sharing#0")
     cluster.submit(2_000)
@@ -72,12 +72,12 @@ def test_so_does_one_where_all_that_instances_may_cost_is_spent() -> None:
 
 def test_where_the_going_of_an_instance_does_not_help_none_is_emptied() -> None:
     quota = (VcpuQuota(CELL, "spot", "g", 0),)
-    cluster = Controlled(TYPES, work_s=120.0, tick_s=5.0, max_instances=4, vcpu_quotas=quota)
+    cluster = Controlled(TYPES, work_s=120.0, max_instances=4, vcpu_quotas=quota)
     shared(cluster)
     cluster.submit(400)
     cluster.run_for(300)
     cluster.submit(1, GPUS, **GPU)
-    for _ in range(80):
+    for _ in range(40):
         cluster.tick()
         assert not any(each.yields_to for each in state_of(cluster).instances.values())
     assert cluster.record(GPUS).waiting == f"held back by the vCPU quota of spot G and VT in {CELL} (0)"
@@ -88,7 +88,7 @@ def test_where_the_going_of_an_instance_does_not_help_none_is_emptied() -> None:
 
 def web_everywhere() -> Controlled:
     """A task of a service on each of three instances, and room for two more on each."""
-    cluster = Controlled(TYPES, work_s=FOR_EVER_S, tick_s=5.0, max_instances=3)
+    cluster = Controlled(TYPES, work_s=FOR_EVER_S, max_instances=3)
     shared(cluster)
     spec = form(3)
     spec["placement"] = {**spec["placement"], "strategy": ["spread:attribute:ecs.availability-zone"]}
@@ -104,7 +104,7 @@ def test_a_service_moves_to_other_instances_first_and_never_has_fewer_tasks() ->
     cluster.submit(1, GPUS, **GPU)
     least, most, began = 3, 3, cluster.world.now
     while not running(cluster).get(GPUS):
-        cluster.tick()
+        cluster.step()
         of_service = sum(count for run_id, count in running(cluster).items() if run_id.startswith("web"))
         least, most = min(least, of_service), max(most, of_service)
         assert cluster.world.now - began < 600, (cluster.record(GPUS).waiting, types(cluster))
@@ -118,6 +118,6 @@ def test_an_instance_whose_services_find_no_room_elsewhere_is_not_emptied() -> N
     cluster.submit(100, RUN_ID, resources={"vcpus": 1, "memory": 512})  # takes what is left of every instance
     cluster.run_for(120)
     cluster.submit(1, GPUS, **GPU)
-    for _ in range(60):
+    for _ in range(30):
         cluster.tick()
         assert not any(each.yields_to for each in state_of(cluster).instances.values())

@@ -86,7 +86,7 @@ def test_lists_say_at_every_moment_what_the_controller_knows() -> None:
     )
     engine, interrupted = cluster.controllers[0], ""
     seen: set[str] = set()
-    while not cluster.tick():
+    while not cluster.step():
         state = engine.state
         assert state is not None
         if RUN_ID not in state.runs:

@@ -26,7 +26,7 @@ def busy(**policy: float) -> Controlled:
     cluster = Controlled(zones=(ZONE,), **{"max_instances": 6, "linger_s": 60.0, "work_s": 600.0, **policy})
     cluster.submit(16)
     while len(cluster.live_instances()) < 4 or cluster.record().counts[TaskStatus.RUNNING] < 16:
-        cluster.tick()
+        cluster.step()
     return cluster
 
 
@@ -43,7 +43,7 @@ def targets(cluster: Controlled) -> dict[str, int]:
 def most_alive(cluster: Controlled, seconds: float) -> int:
     most, end = 0, cluster.world.now + seconds
     while cluster.world.now < end:
-        cluster.tick()
+        cluster.step()
         most = max(most, len(cluster.live_instances()))
     return most
 
@@ -125,18 +125,16 @@ def test_an_instance_that_ec2_will_not_end_keeps_no_other_alive(error: str, capl
     cluster.controllers = [cluster.controller()]
     cluster.submit(40)
     while len(cluster.live_instances()) < 4:
-        cluster.tick()
+        cluster.step()
     stubborn.protected = cluster.live_instances()[0]["InstanceId"]
     cluster.run_for(1800.0)
     assert cluster.record().status == "SUCCEEDED"
     assert [each["InstanceId"] for each in cluster.live_instances()] == [stubborn.protected]
     assert f"{stubborn.protected} could not be terminated" in caplog.text
     assert cluster.controllers[0].tick().stubborn == 1
-    asked, usual = len(stubborn.asked), cluster.tick_s
-    cluster.tick_s = 10.0
+    asked = len(stubborn.asked)
     cluster.run_for(1800.0)
     assert 0 < len(stubborn.asked) - asked <= 31  # once a minute
-    cluster.tick_s = usual
     cluster.submit(4, NEXT, name="next")  # its fleet counts it, we do not: what is ordered comes on top of it, at once
     cluster.run_for(cluster.policy.order_patience_s - 5.0)
     assert cluster.record(NEXT).status == "SUCCEEDED"
@@ -176,7 +174,7 @@ def test_while_one_cell_stays_unknown_what_idles_in_the_other_is_let_go_and_noth
     cluster = TwoCells({CELL: 0.05, AWAY: 0.09})
     cluster.submit(16)
     while len(cluster.live_instances()) < 4 or cluster.record().status != "SUCCEEDED":
-        cluster.tick()
+        cluster.step()
     assert cluster.live_instances()
     home, away = cluster.cells()
     cluster.cells = lambda ecs=None: [home, replace(away, ec2=Unseen(away.ec2))]  # type: ignore[method-assign]

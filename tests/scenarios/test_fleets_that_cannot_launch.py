@@ -56,7 +56,6 @@ def test_the_reason_reaches_the_run_and_its_explanation_and_a_cure_is_noticed(
     assert cluster.fleet_targets() == {A: 0, B: 0}
     for pool in (A, B):
         cluster.world.ec2.set_obstacle(pool, None)
-    cluster.tick_s = 10.0
     assert cluster.run_to_rest() < mended_by + 900
     assert cluster.record().status == RunStatus.SUCCEEDED
 
@@ -77,7 +76,7 @@ def test_one_fleet_that_cannot_launch_leaves_the_work_to_the_others_and_is_count
 
 
 def test_where_events_are_lost_the_fleet_s_history_tells_the_reason_at_the_second_shortage() -> None:
-    cluster = Controlled(zones=("us-east-1a",), lose=fleet_messages_lost, order_patience_s=60.0)
+    cluster = Controlled(zones=("us-east-1a",), lose=fleet_messages_lost, order_patience_s=60.0, tick_s=5.0)
     cluster.world.ec2.set_obstacle(A, DEAD_IMAGE)
     cluster.submit(4)
     cluster.run_for(120)
@@ -87,7 +86,7 @@ def test_where_events_are_lost_the_fleet_s_history_tells_the_reason_at_the_secon
 
 
 def test_a_fleet_s_history_is_read_seldom() -> None:
-    cluster = Controlled(zones=("us-east-1a",), lose=fleet_messages_lost, tick_s=10.0, order_patience_s=60.0)
+    cluster = Controlled(zones=("us-east-1a",), lose=fleet_messages_lost, order_patience_s=60.0)
     cluster.world.ec2.set_shortage(A, 0)
     asked: list[float] = []
     ask = cluster.ec2.describe_fleet_history

@@ -35,7 +35,7 @@ def form(desired: int, command: str = "serve", start_s: int = 0, **update: Any) 
 
 def cluster_whose_health(says: Any, **fields: Any) -> Controlled:
     """says: (task's variables, seconds since its start) -> whether the health command succeeds."""
-    cluster = Controlled(work_s=FOR_EVER_S, tick_s=5.0, **fields)
+    cluster = Controlled(work_s=FOR_EVER_S, **fields)
 
     def behaviour(task: dict[str, Any], instance: Any) -> TaskBehaviour:
         told = variables(task)
@@ -53,12 +53,6 @@ def never(told: dict[str, str], age_s: float) -> bool:
     return False
 
 
-def ticks(cluster: Controlled, seconds: float) -> None:
-    end = cluster.world.now + seconds
-    while cluster.world.now < end:
-        cluster.tick()
-
-
 def health(cluster: Controlled) -> list[int]:
     table = state_of(cluster).attempts
     return table["health"][table.live()].tolist()
@@ -68,7 +62,7 @@ def test_a_deployment_is_not_completed_before_every_task_says_that_it_is_healthy
     cluster = cluster_whose_health(lambda told, age_s: age_s >= 100)
     deploy(cluster, 1, form(2, start_s=200, healthySeconds=1))
     until(cluster, lambda: running(cluster).values() and sum(running(cluster).values()) == 2)
-    ticks(cluster, 40)
+    cluster.run_for(40)
     assert status(cluster) is not DeploymentStatus.COMPLETED
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     assert health(cluster) == [TaskHealth.HEALTHY] * 2
@@ -114,7 +108,7 @@ def test_an_unhealthy_task_is_replaced_once_its_successor_is_healthy() -> None:
     until(cluster, is_replaced)
     assert most == 4, "the successor comes first"
     assert len(web(cluster).deployments) == 1
-    ticks(cluster, 300)
+    cluster.run_for(300)
     assert run_of(cluster, 1).attempts == 4
 
 
@@ -123,7 +117,7 @@ def test_without_room_for_one_more_the_unhealthy_task_is_stopped_first() -> None
     cluster = cluster_whose_health(lambda told, age_s: not bad or told["ARGOSY_TASK_INDEX"] != "1" or age_s < 60)
     deploy(cluster, 1, form(2, healthySeconds=1, minHealthyPercent=50, maxOverPercent=0))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
-    ticks(cluster, 60)
+    cluster.run_for(60)
     bad.append(cluster.world.now)
     for _ in range(30):
         cluster.tick()
@@ -138,11 +132,11 @@ def test_what_ecs_does_not_know_says_nothing() -> None:
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     for agent in cluster.world.agents.values():
         agent.disconnect()
-    ticks(cluster, 200)
+    cluster.run_for(200)
     assert health(cluster) == [TaskHealth.HEALTHY] * 2
     for agent in cluster.world.agents.values():
         agent.reconnect()
-    ticks(cluster, 200)
+    cluster.run_for(200)
     assert run_of(cluster, 1).attempts == 2
 
 
@@ -150,9 +144,9 @@ def test_ecs_is_asked_often_while_a_deployment_runs_and_else_as_often_as_a_sweep
     cluster = cluster_whose_health(always)
     deploy(cluster, 1, form(2, healthySeconds=1))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
-    ticks(cluster, 60)
+    cluster.run_for(60)
     looks = set()
-    for _ in range(120):
+    for _ in range(60):
         cluster.tick()
         looks.add(max(state_of(cluster).health_looks.values()))
     assert len(looks) in (5, 6), "ten minutes, and a sweep every two"
@@ -164,7 +158,7 @@ def test_of_a_service_without_a_health_command_ecs_is_not_asked() -> None:
     del spec["container"]["health"]
     deploy(cluster, 1, spec)
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
-    ticks(cluster, 300)
+    cluster.run_for(300)
     assert not state_of(cluster).health_looks
     assert run_of(cluster, 1).attempts == 2
 
@@ -175,9 +169,9 @@ def test_a_frozen_environment_keeps_its_unhealthy_tasks() -> None:
     deploy(cluster, 1, form(2, healthySeconds=1))
     until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED)
     ask(cluster, "freeze", reason="to look at it")
-    ticks(cluster, 10)
+    cluster.run_for(10)
     bad.append(cluster.world.now)
-    ticks(cluster, 300)
+    cluster.run_for(300)
     assert run_of(cluster, 1).attempts == 2
     assert sum(running(cluster).values()) == 2
 
@@ -187,7 +181,7 @@ def test_where_tasks_are_reached_is_known_and_whether_they_are_healthy(is_well: 
     cluster = cluster_whose_health(always if is_well else never)
     deploy(cluster, 1, form(3, start_s=200, healthySeconds=1))
     until(cluster, lambda: sum(running(cluster).values()) == 3)
-    ticks(cluster, 40)
+    cluster.run_for(40)
     state, terms = state_of(cluster), run_of(cluster, 1).terms
     where = [
         (bytes(state.attempts["instance"][row]), binding.container, binding.host)

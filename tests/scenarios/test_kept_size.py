@@ -33,7 +33,7 @@ def state_of(cluster: Controlled) -> State:
 def followed_within(cluster: Controlled, wanted: int, limit_s: float) -> bool:
     began = cluster.world.now
     while live(cluster) != wanted and cluster.world.now - began < limit_s:
-        cluster.tick()
+        cluster.step()
     return live(cluster) == wanted
 
 
@@ -129,7 +129,7 @@ def test_growth_is_never_shown_as_a_reason() -> None:
     ask(cluster, 5)
     told: set[str] = set()
     while live(cluster) < 5:
-        cluster.tick()
+        cluster.step()
         told.add(state_of(cluster).floor.waiting)
     assert told <= {"", "this deployment has no fleets yet"}
 

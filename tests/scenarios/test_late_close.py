@@ -132,7 +132,7 @@ def test_a_marker_that_comes_late_while_the_run_is_at_work_again_is_taken_back()
 
     frozen = paused(cluster, "put_object", "_FAILED", at_work)
     while not frozen:
-        cluster.tick()
+        cluster.step()
     assert FAILED not in cluster.s3.objects
     cluster.run_to_rest()
     assert SUCCESS in cluster.s3.objects

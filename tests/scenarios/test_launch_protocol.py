@@ -68,7 +68,6 @@ def test_an_intent_whose_reply_was_lost_is_never_sent_again_after_ten_minutes() 
     assert max(map(len, line.sent.values())) > 2  # while it is young the identical request is sent again
     assert max(spans) <= 600.0
     line.replies_lost = line.listings_fail = False
-    cluster.tick_s = 10.0  # until an hour of work is over
     cluster.run_to_rest()
     assert cluster.record().counts[TaskStatus.SUCCEEDED] == 8
     assert cluster.starts() == {(str(index), "1"): 1 for index in range(8)}
@@ -92,7 +91,6 @@ def test_one_listing_that_lags_disproves_no_launch() -> None:
     cluster.run_for(120.0)
     assert not line.lagging
     line.sweeps_fail = False
-    cluster.tick_s = 10.0  # until an hour of work is over
     cluster.run_to_rest()
     assert cluster.record().counts[TaskStatus.SUCCEEDED] == 8
     assert cluster.starts() == {(str(index), "1"): 1 for index in range(8)}

@@ -21,7 +21,7 @@ def at_work(tasks: int = 12, work_s: float = 60.0, **options: Any) -> Controlled
     cluster.submit(tasks)
     cluster.tick()
     while cluster.record().counts[TaskStatus.RUNNING] < 4:
-        cluster.tick()
+        cluster.step()
     return cluster
 
 
@@ -51,7 +51,7 @@ def test_an_instance_that_was_deregistered_unheard_is_replaced_and_its_run_ends(
     deregister(cluster)
     began, most = cluster.world.now, 0
     while cluster.record().status != RunStatus.SUCCEEDED:
-        cluster.tick()
+        cluster.step()
         if cluster.record().status == RunStatus.RUNNING:
             most = max(most, launch_numbers(cluster))
         assert cluster.world.now - began < 2700.0

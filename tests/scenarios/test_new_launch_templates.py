@@ -15,7 +15,7 @@ def busy() -> Controlled:
     cluster = Controlled(zones=(ZONE,), max_instances=5, linger_s=60.0, work_s=900.0)
     cluster.submit(40)
     while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 16:
-        cluster.tick()
+        cluster.step()
     return cluster
 
 
@@ -63,5 +63,5 @@ def test_the_first_instance_after_a_rest_starts_from_the_new_ami(fresh: bool) ->
         cluster.run_for(cluster.policy.sweep_s + 10)
     cluster.submit(2, "next-261121-062801-aaaa")
     while not images(cluster):
-        cluster.tick()
+        cluster.step()
     assert set(images(cluster).values()) == {"ami-2"}

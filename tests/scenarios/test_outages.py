@@ -31,9 +31,9 @@ class BadLine:
         return call
 
 
-def results_to_look_up(fault: Exception, tick_s: float = 2.0) -> tuple[Controlled, BadLine]:
+def results_to_look_up(fault: Exception) -> tuple[Controlled, BadLine]:
     """Every task has written its result, and the first have ended: from now on S3 answers with the fault."""
-    cluster = Controlled(zones=("us-east-1a",), work_s=60.0, max_instances=20, growth_per_tick=20, tick_s=tick_s)
+    cluster = Controlled(zones=("us-east-1a",), work_s=60.0, max_instances=20, growth_per_tick=20)
     line = BadLine(cluster.s3)
     cluster.s3 = line  # type: ignore[assignment]
     cluster.controllers = [cluster.controller()]
@@ -44,10 +44,10 @@ def results_to_look_up(fault: Exception, tick_s: float = 2.0) -> tuple[Controlle
     for index in range(TASKS):
         line.real.objects[f"{RUN_ID}/attempts/{index:07d}/1/out.txt"] = b"x"
     while not cluster.record().counts[TaskStatus.RUNNING]:
-        cluster.tick()
+        cluster.step()
     line.fault = fault
     while not cluster.record().counts[TaskStatus.VERIFYING]:
-        cluster.tick()
+        cluster.step()
     return cluster, line
 
 
@@ -84,7 +84,7 @@ def test_a_refusal_that_stays_is_asked_twenty_times_at_growing_pauses_and_not_fo
     cluster, line = results_to_look_up(refusal("AccessDenied", "User is not authorized", 403))
     began = cluster.world.now
     while not cluster.record().counts[TaskStatus.FAILED]:
-        cluster.tick()
+        cluster.step()
         assert cluster.world.now - began < 1800.0
     assert cluster.world.now - began > 600.0  # twenty rounds, not twenty answers
     line.fault = None

@@ -26,7 +26,7 @@ of_victim = any_of(lambda value: names_run(value, VICTIM, TASKS))
 
 
 def two_runs(**spec: Any) -> Controlled:
-    cluster = Controlled(zones=("us-east-1a",), work_s=5.0, tick_s=10.0)
+    cluster = Controlled(zones=("us-east-1a",), work_s=5.0)
     cluster.submit(TASKS, VICTIM, name="victim", **spec)
     cluster.submit(OTHER_TASKS, OTHER, name="other")
     return cluster
@@ -40,7 +40,7 @@ def record(cluster: Controlled, run_id: str) -> RunRecord | None:
 def until(cluster: Controlled, done: Callable[[], bool], limit_s: float = FINISHED_S) -> None:
     began = cluster.world.now
     while not done():
-        cluster.tick()
+        cluster.step()
         assert cluster.world.now - began < limit_s, cluster.record(OTHER)
 
 
@@ -112,7 +112,7 @@ def state_of(cluster: Controlled) -> State:
 
 
 def test_a_suspended_run_can_be_cancelled_and_what_runs_of_it_is_stopped() -> None:
-    cluster = Controlled(zones=("us-east-1a",), work_s=36_000.0, tick_s=10.0)
+    cluster = Controlled(zones=("us-east-1a",), work_s=36_000.0)
     cluster.submit(TASKS, VICTIM, name="victim")
     cluster.faulty = True
     until(cluster, lambda: bool(cluster.live_instances()) and cluster.record(VICTIM).counts[2] == TASKS)
@@ -183,7 +183,7 @@ def test_a_fault_while_an_action_is_carried_out_suspends_its_run_and_no_other() 
 
 def test_sweeps_show_the_others_though_one_instance_cannot_be_read() -> None:
     """They include the instances that are bought for a later run."""
-    cluster = Controlled(zones=("us-east-1a",), work_s=600.0, tick_s=10.0)
+    cluster = Controlled(zones=("us-east-1a",), work_s=600.0)
     cluster.submit(TASKS, VICTIM, name="victim")
     cluster.faulty = True
     until(cluster, lambda: bool(cluster.live_instances()) and cluster.record(VICTIM).attempts > 0)

@@ -80,7 +80,7 @@ class Census:
         self.zones: dict[str, str] = {}  # of each task
 
     def run_to_rest(self) -> None:
-        while not self.cluster.tick():
+        while not self.cluster.step():
             assert self.cluster.world.now < self.until, "it does not come to rest"
             here: defaultdict[str, Counter[str]] = defaultdict(Counter)
             for task in self._live():
@@ -155,10 +155,10 @@ def test_soft_constraints_prefer_and_do_not_require() -> None:
     submit(cluster, FIRST, 24)  # makes the cluster: 3 instances in each zone
     cluster.tick()
     while cluster.record(FIRST).status != RunStatus.SUCCEEDED:
-        cluster.tick()
+        cluster.step()
     soft = [{"expression": "attribute:ecs.availability-zone == us-east-1b", "weight": 10}]
     submit(cluster, SECOND, 16, placement={"softConstraints": soft})
-    cluster.run_for(10)
+    cluster.run_for(20)
     state = cluster.controllers[0].state
     assert state is not None
     zones = Counter(

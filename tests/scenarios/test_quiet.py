@@ -51,7 +51,7 @@ def test_a_warning_that_comes_while_the_controller_leaves_is_handled_at_once() -
 
 
 def test_the_controller_stays_while_a_deployment_waits_for_its_tasks_to_be_healthy_for_long_enough() -> None:
-    service = SteadyService(desired=2, healthy_s=600)
+    service = SteadyService(desired=2, healthy_s=3 * int(SOON_S))
     service.run_to_quiet()
     deployment = service.state.environments["web"].deployment
     assert deployment is not None
@@ -86,7 +86,7 @@ def wakes(service: SteadyService) -> bool:
 def test_the_watchdog_takes_a_quiet_controller_for_alive() -> None:
     service = SteadyService()
     service.run_to_quiet()
-    service.run_for(2 * HOUR_S)
+    service.run_for(600.0)
     beaten_at = records_of(service).heartbeat
     assert beaten_at is not None
     assert service.world.now - beaten_at < 2 * 60.0
@@ -141,7 +141,7 @@ def test_a_request_is_taken_in_at_once() -> None:
 def test_while_a_run_waits_for_its_time_the_controller_looks_once_a_minute_and_starts_it_at_that_time() -> None:
     service = SteadyService(desired=1)
     service.run_to_quiet()
-    starts_at = service.world.now + 2 * HOUR_S
+    starts_at = service.world.now + 2400.0
     spec = {
         "version": 1,
         "name": "night",
@@ -158,7 +158,7 @@ def test_while_a_run_waits_for_its_time_the_controller_looks_once_a_minute_and_s
     service.run_for(starts_at - 90.0 - service.world.now)
     waiting = service.finished[before:]
     assert {one.reason for one in waiting} == {"quiet"}
-    assert 115 <= len(waiting) <= 118
+    assert 35 <= len(waiting) <= 38
     run = service.state.runs[run_id]
     service.run_for(starts_at - 1.0 - service.world.now)
     assert run.attempts == 0
@@ -167,12 +167,12 @@ def test_while_a_run_waits_for_its_time_the_controller_looks_once_a_minute_and_s
 
 
 def test_a_deployment_that_a_user_has_frozen_keeps_no_controller_running() -> None:
-    service = SteadyService(desired=2, healthy_s=1800)
+    service = SteadyService(desired=2, healthy_s=600)
     service.run_for(120.0)
     service.ask("freeze", reason="looking at it")
     service.run_to_quiet(limit_s=300.0)
     env = service.state.environments["web"]
     assert env.deployment is not None
     assert not env.deployment.has_ended
-    service.run_for(HOUR_S)
+    service.run_for(900.0)
     assert env.deployment.status == "COMPLETED", "what was there has become healthy"

@@ -18,7 +18,7 @@ GPU = {"resources": {"vcpus": 4, "memory": 4096, "gpus": 1}}
 
 def test_two_queues_share_a_quota_by_weight_and_a_cpu_run_does_not_wait() -> None:
     quotas = VcpuQuota(CELL, "spot", "g", 32), VcpuQuota(CELL, "spot", "standard", 256)
-    cluster = Controlled(("c5.xlarge", "g4dn.xlarge"), work_s=120.0, tick_s=5.0, vcpu_quotas=quotas)
+    cluster = Controlled(("c5.xlarge", "g4dn.xlarge"), work_s=120.0, vcpu_quotas=quotas)
     cluster.put(SharingRequest(QUEUES, 0, cluster.world.now), "sharing#0")
     cluster.submit(400, **GPU)
     cluster.submit(400, OTHER, queue="research", **GPU)
@@ -27,7 +27,7 @@ def test_two_queues_share_a_quota_by_weight_and_a_cpu_run_does_not_wait() -> Non
     began = cluster.world.now
     said, running = set(), []
     while cluster.world.now - began < 1_500:
-        cluster.tick()
+        cluster.step()
         said |= {cluster.record(each).waiting for each in (RUN_ID, OTHER)}
         if cluster.world.now - began > 400:
             running.append([cluster.record(each).counts[TaskStatus.RUNNING] for each in (RUN_ID, OTHER)])

@@ -18,7 +18,7 @@ of_victim = any_of(lambda value: names_run(value, VICTIM, TASKS))
 
 
 def with_a_cancelled_run() -> Controlled:
-    cluster = Controlled(zones=("us-east-1a",), work_s=5.0, tick_s=10.0)
+    cluster = Controlled(zones=("us-east-1a",), work_s=5.0)
     cluster.submit(TASKS, VICTIM, name="victim")
     cluster.tick()
     cluster.cancel(VICTIM)

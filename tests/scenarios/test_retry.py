@@ -121,7 +121,7 @@ FAILED_ONLY, CANCELLED_ONLY = {"failed": True, "cancelled": False}, {"failed": F
 
 def stopped_early() -> tuple[Controlled, int]:
     """Some of its hundred tasks failed, the others were cancelled; how many failed."""
-    cluster = Controlled(zones=("us-east-1a",))
+    cluster = Controlled(zones=("us-east-1a",), tick_s=5.0)
     failing(cluster, *range(100))
     cluster.submit(100, retryStrategy={"attempts": 1}, capacity={"maxInstances": 2})
     cluster.run_to_rest()
@@ -166,7 +166,7 @@ def test_a_controller_that_is_replaced_every_tick_finishes_a_retry_and_starts_no
     for tick in range(2000):
         if tick % 2 == 0:
             cluster.controllers = [cluster.controller()]
-        if cluster.tick() and cluster.record().status == RunStatus.SUCCEEDED:
+        if cluster.step() and cluster.record().status == RunStatus.SUCCEEDED:
             break
     assert cluster.record().counts[TaskStatus.SUCCEEDED] == 8
     assert max(cluster.starts().values()) == 1
@@ -177,8 +177,7 @@ def test_two_controllers_reopen_a_run_once() -> None:
     failing(cluster)
     cluster.controllers = [cluster.controller(), cluster.controller()]
     cluster.retry()
-    for _ in range(500):
-        cluster.tick()
+    cluster.run_to_rest()
     assert (cluster.record().status, cluster.record().retries) == (RunStatus.SUCCEEDED, 1)
     assert max(cluster.starts().values()) == 1
 
@@ -211,7 +210,7 @@ def test_failed_tasks_in_123_chunks_come_back_a_few_chunks_a_tick(
     cluster.retry(failed=False, cancelled=True)
     ticks = 0
     while cluster.record().status != RunStatus.PROVISIONING:
-        cluster.tick()
+        cluster.step()
         ticks += 1
         assert ticks < 40
     assert cluster.run.tasks.counts()[TaskStatus.PENDING] > tasks - 1_000

@@ -58,7 +58,7 @@ def test_an_update_never_leaves_fewer_healthy_tasks_and_ends_with_the_new_revisi
     up(cluster, 4)
     deploy(cluster, 2, form(4, "serve2"))
     least = most = 4
-    for _ in range(100):
+    for _ in range(50):
         cluster.tick()
         now = sum(running(cluster).values())
         least, most = min(least, now), max(most, now)
@@ -109,7 +109,7 @@ def test_after_a_spot_warning_a_replacement_starts_before_the_task_is_stopped() 
     [instance] = cluster.live_instances()
     cluster.world.interrupt(instance["InstanceId"])
     least = 2
-    for _ in range(24):
+    for _ in range(12):
         cluster.tick()
         least = min(least, sum(running(cluster).values()))
     cluster.run_for(300)

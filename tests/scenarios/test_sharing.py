@@ -34,7 +34,7 @@ def until_started(cluster: Controlled, run_id: str, limit_s: float) -> float:
 
 
 def test_a_run_of_one_task_of_another_queue_starts_within_one_task_s_length() -> None:
-    cluster = Controlled(work_s=60.0, max_instances=2, tick_s=5.0)
+    cluster = Controlled(work_s=60.0, max_instances=2)
     shared(cluster)
     cluster.submit(80)
     cluster.run_for(200)
@@ -46,7 +46,7 @@ def test_a_run_of_one_task_of_another_queue_starts_within_one_task_s_length() ->
 
 
 def test_without_queues_it_waits_for_the_run_before_it_unless_its_priority_is_higher() -> None:
-    cluster = Controlled(work_s=60.0, max_instances=2, tick_s=5.0)
+    cluster = Controlled(work_s=60.0, max_instances=2)
     cluster.submit(60)
     cluster.run_for(150)
     cluster.submit(1, SMALL)
@@ -57,7 +57,7 @@ def test_without_queues_it_waits_for_the_run_before_it_unless_its_priority_is_hi
 
 
 def test_another_document_is_in_force_in_the_next_tick() -> None:
-    cluster = Controlled(work_s=120.0, max_instances=2, tick_s=5.0)
+    cluster = Controlled(work_s=120.0, max_instances=2)
     cluster.submit(200)
     cluster.run_for(200)
     cluster.submit(8, SMALL, queue="research")
@@ -85,7 +85,7 @@ def test_a_sharer_that_uses_up_launches_leaves_the_places_to_the_others() -> Non
 
 
 def test_what_is_bought_for_a_small_queue_is_bought_once() -> None:
-    cluster = Controlled(work_s=60.0, max_instances=40, growth_per_tick=4, tick_s=5.0)
+    cluster = Controlled(work_s=60.0, max_instances=40, growth_per_tick=4)
     shared(cluster)
     cluster.submit(600)
     cluster.submit(4, SMALL, queue="research")
@@ -100,7 +100,7 @@ def test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time() -> 
     """Two instances an order, and one costs three times as much as the other: in the end each queue has half of the
     dollars, and its tasks are on the instances that were bought for it."""
     cluster = Controlled(
-        ("c5.xlarge", "g4dn.xlarge"), ("us-east-1a",), work_s=7_200.0, growth_per_tick=2, max_type_share=1.0
+        ("c5.xlarge", "g4dn.xlarge"), ("us-east-1a",), work_s=7_200.0, growth_per_tick=2, max_type_share=1.0, tick_s=5.0
     )
     shared(cluster, {"version": 1, "limits": {"usdPerHour": 3}, "queues": {"default": {}, "research": {}}})
     cluster.submit(400, resources={"vcpus": 4, "memory": 4_096})
@@ -123,10 +123,10 @@ def test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time() -> 
 
 def test_recent_use_counts_even_if_the_controller_dies_in_between() -> None:
     """Half the cluster each by weight alone."""
-    cluster = Controlled(work_s=120.0, max_instances=2, tick_s=10.0)
+    cluster = Controlled(work_s=120.0, max_instances=2)
     shared(cluster, {"version": 1, "halfLife": "30m", "queues": {"default": {}, "research": {}}})
     cluster.submit(1_000)
-    cluster.run_for(2 * 3_600)
+    cluster.run_for(3_600)
     cluster.controllers = [cluster.controller()]
     cluster.submit(200, SMALL, queue="research")
     cluster.run_for(300)
@@ -139,7 +139,7 @@ def test_recent_use_counts_even_if_the_controller_dies_in_between() -> None:
 
 
 def test_within_a_queue_a_deadline_that_can_be_met_comes_before_an_older_run() -> None:
-    cluster = Controlled(work_s=60.0, max_instances=2, tick_s=5.0)
+    cluster = Controlled(work_s=60.0, max_instances=2)
     cluster.submit(400)
     cluster.run_for(200)
     cluster.submit(16, OTHER)

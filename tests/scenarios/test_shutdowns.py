@@ -29,7 +29,7 @@ def test_a_run_with_one_attempt_a_task_survives_the_graceful_shutdown_of_its_hos
     cluster.world.agent_behaviour = lambda instance: replace(usual(instance), shutdown_code=code)
     cluster.submit(8, retryStrategy={"attempts": 1})
     while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 8:
-        cluster.tick()
+        cluster.step()
     for instance in cluster.live_instances():
         cluster.world.ec2.lose(instance["InstanceId"])
     cluster.run_to_rest()
@@ -57,12 +57,12 @@ def test_a_spot_interruption_that_a_program_answers_with_0_and_no_result_uses_up
     second_attempts_write(cluster)
     cluster.submit(8, expects_result=True, retryStrategy={"attempts": 1})
     while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 8:
-        cluster.tick()
+        cluster.step()
     for instance in cluster.live_instances():
         cluster.world.interrupt(instance["InstanceId"])
     if restarted:
         while not cluster.record().counts[TaskStatus.VERIFYING]:
-            cluster.tick()
+            cluster.step()
         cluster.controllers = [cluster.controller()]
     cluster.run_to_rest()
     record = cluster.record()
@@ -79,7 +79,7 @@ def test_a_missing_result_uses_up_no_attempt_if_its_hosts_shutdown_is_reported_a
     second_attempts_write(cluster)
     cluster.submit(8, expects_result=True, retryStrategy={"attempts": 1})
     while not cluster.live_instances() or cluster.record().counts[TaskStatus.RUNNING] < 8:
-        cluster.tick()
+        cluster.step()
     hosts = list(cluster.world.agents)
     for host in hosts:
         for task in list(cluster.world.agents[host].tasks.values()):
@@ -97,11 +97,11 @@ def test_a_missing_result_uses_up_no_attempt_if_its_hosts_shutdown_is_reported_a
 
 
 def test_missing_results_use_up_attempts_where_nothing_has_happened_to_their_hosts() -> None:
-    cluster = Controlled(zones=("us-east-1a",))
+    cluster = Controlled(zones=("us-east-1a",), tick_s=5.0)
     cluster.world.workload = lambda task, instance: TaskBehaviour(duration_s=30.0)
     cluster.submit(8, expects_result=True, retryStrategy={"attempts": 1})
     while not cluster.live_instances() or not cluster.record().counts[TaskStatus.VERIFYING]:
-        cluster.tick()
+        cluster.step()
     ended = cluster.world.now
     while cluster.record().counts[TaskStatus.VERIFYING]:
         cluster.tick()

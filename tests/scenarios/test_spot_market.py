@@ -13,7 +13,7 @@ from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from tests.builders import whole
 from tests.fakes.aws import refusal
-from tests.scenarios.controlled import TICK_S, Controlled
+from tests.scenarios.controlled import Controlled
 
 A, B = "c5.xlarge/us-east-1a", "c5.xlarge/us-east-1b"
 SECOND = "second-261121-062733-k3f9"
@@ -43,7 +43,7 @@ def test_a_shortage_in_the_cheapest_pool_moves_the_demand_within_two_ticks_and_b
     cluster.world.ec2.set_shortage(A, 0)
     cluster.submit(8)
     while not said_short(cluster):
-        cluster.tick()
+        cluster.step()
     for _ in range(2):
         cluster.tick()
     assert cluster.fleet_targets() == {A: 0, B: 2}
@@ -62,8 +62,9 @@ def test_a_pool_that_stays_short_is_asked_ever_less_often_and_a_delivery_makes_i
         cluster.world.ec2.set_shortage(pool, 0)
     cluster.submit(4)
     tries: list[float] = []
-    for _ in range(int(2400 / TICK_S)):
-        cluster.tick()
+    end = cluster.world.now + 2400.0
+    while cluster.world.now < end:
+        cluster.step()
         if cluster.fleet_targets()[A] and (not tries or cluster.world.now - tries[-1] > 60):
             tries.append(cluster.world.now)
     pauses = [later - earlier for earlier, later in pairwise(tries)]
@@ -99,7 +100,7 @@ def test_on_demand_that_is_short_moves_on_and_leaves_spot_alone() -> None:
     cluster.world.ec2.set_shortage(f"{A}/on-demand", 0)
     cluster.submit(4, capacity={"purchase": "on-demand"})
     while not said_short(cluster):
-        cluster.tick()
+        cluster.step()
     cluster.tick()
     cluster.tick()
     assert cluster.fleet_targets() == {A: 0, B: 1}

@@ -35,7 +35,7 @@ Lose = Callable[[dict[str, Any]], bool]
 
 def cluster_of(work_s: float, lose: Lose = lambda message: False, **spec: Any) -> Controlled:
     """Its tasks have started."""
-    cluster = Controlled(zones=("us-east-1a",), work_s=work_s, tick_s=10.0, lose=lose)
+    cluster = Controlled(zones=("us-east-1a",), work_s=work_s, lose=lose)
     cluster.submit(TASKS, VICTIM, name="victim", **spec)
     until(cluster, lambda: cluster.record(VICTIM).counts[TaskStatus.RUNNING] == TASKS)
     cluster.faulty = True
@@ -105,7 +105,7 @@ def test_once_the_fault_is_mended_it_is_found_out_what_became_of_each_task_and_n
 
 
 def test_a_failure_while_it_was_suspended_is_the_users_once_it_is_tried_again() -> None:
-    cluster = Controlled(zones=("us-east-1a",), tick_s=10.0)
+    cluster = Controlled(zones=("us-east-1a",))
     cluster.world.workload = lambda task, instance: TaskBehaviour(60.0, exit_code=3)
     cluster.submit(TASKS, VICTIM, name="victim", retryStrategy={"attempts": 1})
     until(cluster, lambda: cluster.record(VICTIM).counts[TaskStatus.RUNNING] == TASKS)
@@ -135,7 +135,7 @@ def test_what_ended_more_than_an_hour_before_it_is_tried_again_counts_as_lost_an
 
 def test_the_time_for_which_a_run_was_suspended_is_not_taken_for_an_attempts_time() -> None:
     """Else its budget would seem too small for another attempt, as soon as the run is tried again."""
-    cluster = Controlled(zones=("us-east-1a",), work_s=20.0, tick_s=10.0)
+    cluster = Controlled(zones=("us-east-1a",), work_s=20.0)
     cluster.submit(6, VICTIM, capacity={"budgetUsd": 0.05}, placement={"maxConcurrentTasks": 2})
     cluster.faulty = True
     with failing_at(cluster, FUNCTIONS["argosy.lifecycle.attempts._settle"]):
@@ -182,7 +182,7 @@ def test_a_suspended_run_stops_once_its_budget_is_used_up() -> None:
 
 
 def test_launches_whose_outcome_the_code_fails_at_are_stopped_too_and_none_runs_twice_at_once() -> None:
-    cluster = Controlled(zones=("us-east-1a",), work_s=math.inf, tick_s=10.0)
+    cluster = Controlled(zones=("us-east-1a",), work_s=math.inf)
     cluster.submit(TASKS, VICTIM, name="victim")
     cluster.faulty = True
     with failing_at(cluster, FUNCTIONS["argosy.lifecycle.attempts.accept"]):

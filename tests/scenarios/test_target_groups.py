@@ -29,7 +29,7 @@ class Balanced(Controlled):
         self.log: list[tuple[float, str, Any]] = []
         self.fails: ClientError | None = None
         self.dies = False  # the controller, when the next call about targets has taken effect
-        super().__init__(work_s=FOR_EVER_S, tick_s=5.0, **fields)
+        super().__init__(work_s=FOR_EVER_S, **fields)
 
     def cells(self, ecs: Any = None) -> list[Cell]:
         cluster, (home,) = self, super().cells(ecs)
@@ -120,7 +120,7 @@ def test_a_task_leaves_its_group_and_drains_before_it_is_stopped() -> None:
 
 
 def test_a_task_with_a_health_command_is_registered_when_that_says_that_it_is_well() -> None:
-    cluster = Balanced()
+    cluster = Balanced(tick_s=5.0)
     cluster.world.workload = lambda task, host: TaskBehaviour(FOR_EVER_S, is_well=lambda age_s: age_s >= 100)
     health = {"command": ["CMD", "check"], "intervalSeconds": 5, "startSeconds": 200}
     deploy(cluster, 1, form(1, health=health))
@@ -169,7 +169,7 @@ def test_an_update_registers_the_new_tasks_and_drains_the_old_ones() -> None:
     old = set(cluster.targets)
     deploy(cluster, 2, form(2, "serve2"))
     least = 2
-    for _ in range(80):
+    for _ in range(40):
         cluster.tick()
         least = min(least, len(cluster.targets))
     assert (status(cluster), least, len(cluster.targets)) == ("COMPLETED", 2, 2)
@@ -233,7 +233,7 @@ def test_a_deleted_service_is_remembered_for_as_long_as_something_of_it_is_regis
     ask(cluster, "delete")
     until(cluster, lambda: cluster.at("stop"))
     until(cluster, lambda: not running(cluster) and not state_of(cluster).attempts.live().size)
-    for _ in range(20):
+    for _ in range(10):
         cluster.tick()
     assert len(cluster.targets) == len(web(cluster).targets) == 1
     cluster.fails = None

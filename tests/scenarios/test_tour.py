@@ -51,7 +51,7 @@ def deployed(cluster: Controlled, number: int) -> bool:
 
 
 def test_tasks_follow_a_cluster_of_one_two_ten_and_none_and_a_deployment_takes_less_than_100_seconds() -> None:
-    cluster = service(zones=("us-east-1a",), linger_s=60.0, cool_down_s=60.0)
+    cluster = service(zones=("us-east-1a",), linger_s=60.0, cool_down_s=60.0, tick_s=5.0)
     deploy(cluster, 1, one_on_each("serve"))
     for size in (1, 2, 10):
         scaled(cluster, size)

@@ -22,7 +22,7 @@ def finish(cluster: Controlled) -> None:
     """Until the first run has just been closed."""
     cluster.tick()
     while cluster.record().status != RunStatus.SUCCEEDED:
-        cluster.tick()
+        cluster.step()
 
 
 def busy(**request: Any) -> None:

@@ -21,7 +21,7 @@ def warm(idles_s: float, work_s: float = 10.0) -> tuple[Controlled, Bill]:
     bill = Bill(controlled.world)
     controlled.submit(1, run_id=OTHER_ID)
     while not any(name.endswith("_SUCCESS") for name in controlled.s3.objects):
-        controlled.tick()
+        controlled.step()
     controlled.run_for(idles_s)
     assert len(controlled.live_instances()) == 1
     return controlled, bill
@@ -35,7 +35,7 @@ def until_it_ends(controlled: Controlled, run_id: str = RUN_ID) -> float:
     """How long it took."""
     began = controlled.world.now
     while not any(name in (f"{run_id}/_SUCCESS", f"{run_id}/_FAILED") for name in controlled.s3.objects):
-        controlled.tick()
+        controlled.step()
     controlled.tick()
     return controlled.world.now - began
 

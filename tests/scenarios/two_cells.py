@@ -26,7 +26,7 @@ class TwoCells(Controlled):
 
     def __init__(self, prices: Mapping[str, float], work_s: float = 60.0) -> None:
         self.away: World | None = None
-        super().__init__(zones=("us-east-1a",), work_s=work_s, prices=lambda *where: prices[CELL], tick_s=5.0)
+        super().__init__(zones=("us-east-1a",), work_s=work_s, prices=lambda *where: prices[CELL])
         self.away = World(
             Ec2Setup(load_catalogue(AWAY), ("eu-west-1a",), prices=lambda *where: prices[AWAY]),
             Behaviour(lambda task, instance: TaskBehaviour(duration_s=work_s)),
