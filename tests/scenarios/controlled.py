@@ -33,9 +33,9 @@ from tests.stored_alike import forgotten
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 10.0
-LONGEST_PAUSE_S = 60.0  # that time passes besides between two ticks while nothing happens: the schedule's minute
-PAUSE_TICKS = 6  # it is no longer than so many ticks
-CHECK_COMMITS = 3  # between two looks at the store
+LONGEST_PAUSE_S = 60.0  # added to a tick while nothing happens; the schedule comes each minute
+PAUSE_TICKS = 6  # the same limit in ticks
+CHECK_COMMITS = 3  # between two comparisons with the store
 CHECK_TICKS = 10  # the same while nothing is written to it
 
 

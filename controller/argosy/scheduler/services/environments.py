@@ -231,7 +231,7 @@ def _alive(moment: Moment, run: Run, is_target: bool, hosts: _Hosts) -> Iterator
     table = moment.state.attempts
     rows = np.array(sorted(table.of_run(run.number)), dtype=np.int64)
     status = table["status"][rows]
-    has_failed = np.isin(rows, list(moment.state.open_ends.failures))  # and nobody is charged yet
+    has_failed = np.isin(rows, list(moment.state.open_ends.failures))  # and is not charged yet
     healthy = healthy_rows(table, rows, run.terms, moment.now) & ~has_failed
     so_far = np.where(
         status != AttemptStatus.RUNNING, SlotStatus.STARTING, np.where(healthy, SlotStatus.HEALTHY, SlotStatus.YOUNG)
