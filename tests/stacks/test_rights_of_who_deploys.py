@@ -26,7 +26,8 @@ ROW = re.compile(r"^\| (?P<rights>(?:`[a-z0-9]+:\w+`(?:, )?)+) \| [^|]* \| (?P<t
 def recipe(target: str) -> str:
     """The commands of the target, with the Makefile's variables substituted."""
     text = (REPOSITORY / "Makefile").read_text().replace("\\\n", " ")
-    variables = dict(re.findall(r"^([A-Z_]+) [:?]?= (.*)$", text, re.MULTILINE))
+    assigned = re.findall(r"^([A-Z_]+) [:?]?= (.*)$", text, re.MULTILINE)
+    variables = {name: value.replace(f"$({name})", "") for name, value in assigned}  # one sets itself at its first use
     found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text, re.MULTILINE)
     assert found is not None, target
     lines, before = found[1], ""
