@@ -85,7 +85,7 @@ def test_it_says_since_when_and_why_it_buys_on_demand() -> None:
 def test_a_run_without_a_deadline_falls_back_after_the_wait_and_comes_back_to_spot() -> None:
     cluster = Controlled()
     dry_up(cluster)
-    submit(cluster, 800)
+    submit(cluster, 320)
     cluster.run_for(580)
     assert bought(cluster) == {}
     cluster.run_for(200)
