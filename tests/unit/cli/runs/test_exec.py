@@ -331,9 +331,14 @@ def test_only_an_endpoint_on_this_machine_may_lead_to_a_process(ecs: Ecs, told: 
 def running(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A process in a folder with an environment, for as long as the block."""
     here = {"PATH": os.environ["PATH"]}
-    process = subprocess.Popen(["sleep", "600"], cwd=folder, env=here | environment)
+    wait = ["sh", "-c", "echo; read line"]
+    process = subprocess.Popen(wait, cwd=folder, env=here | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin
+    assert process.stdout
     try:
-        yield process
+        with process.stdin, process.stdout:
+            process.stdout.readline()  # Popen returns just before Linux shows the environment of the program
+            yield process
     finally:
         process.kill()
         process.wait()
