@@ -129,7 +129,7 @@ def test_a_suspended_run_can_be_cancelled_and_what_runs_of_it_is_stopped() -> No
 
 def test_a_run_at_which_the_controller_fails_for_a_day_counts_as_failed_and_can_be_retried() -> None:
     cluster = suspended()
-    cluster.tick_s = 900.0
+    cluster.tick_s = 300.0
     with throwing(named(SETTLING), of_victim):
         until(cluster, lambda: cluster.record(VICTIM).status == "FAILED", limit_s=2 * 86_400.0)
     cluster.tick_s = 10.0
