@@ -42,7 +42,6 @@ from argosy.local.moto.logs import MotoLogs
 from argosy.local.moto.schedules import MotoSchedules
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
-from argosy.local.server.parameters import OwnParameters
 from argosy.local.server.queue import OwnQueue
 from argosy.local.server.tables import OwnTable
 from argosy.local.server.target_groups import OwnTargetGroups
@@ -130,7 +129,7 @@ class LocalAws:
 
         def client(service: str, region: str | None = None) -> Any:
             cell = self.cells[region or self.region]
-            models = {"ec2": cell.ec2, "ecs": cell.ecs, "ssm": self._parameters}
+            models = {"ec2": cell.ec2, "ecs": cell.ecs}
             return SimulatedClient(models[service], service) if service in models else clients(service, region)
 
         return client
@@ -151,9 +150,7 @@ class LocalAws:
         if self._kept is not None:
             self._kept.keep_aliases(functions.aliases)
         groups = OwnTargetGroups(self.options.settings.target_groups.values(), self._runs)
-        parameters = OwnParameters(self.names.prefix, ACCOUNT, self.region)
-        self._parameters = parameters.model
-        own = (table, self._queue, groups, parameters)
+        own = (table, self._queue, groups)
         self._front = Front(
             cells=self.cells,
             functions=functions,
