@@ -81,7 +81,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Generator[
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
-    started_cpu_s = cpu_s()
+    started_cpu_s, collected = cpu_s(), 0
     if _TOLD["by_test"]:
         collection_cpu_s = started_cpu_s + collect(session, _SHARES[0])
         while (number := taken()) is not None and number < len(session.items):
@@ -92,6 +92,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         collection_cpu_s = started_cpu_s + collect(session, _SHARES[number])
         run(session, list(session.items), collection_cpu_s)
         started_cpu_s = 0.0
+        collected += session.testscollected
+    session.testscollected = collected  # pytest's exit status says whether there was any
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.run.__main__ import closing, faults, files_of, groups, tell
+from tests.run.__main__ import OK, Run, closing, faults, files_of, groups, tell
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = "tests/unit/test_running_tests.py"
@@ -45,3 +45,10 @@ def test_a_worker_that_fails_fails_the_run_and_one_without_tests_does_not() -> N
     assert tell([], [0, 5], ["", ""], 1.0) == 0
     assert tell([], [0, -9], ["", "Killed"], 1.0) != 0
     assert tell([], [5], [""], 1.0) == 5
+
+
+def test_a_worker_whose_last_file_has_no_selected_test_did_run_tests(tmp_path: Path) -> None:
+    shares = [[HERE], ["tests/unit/test_prose.py"]]
+    run = Run(tmp_path, shares, by_test=False, coverage=False)
+    assert run.wait(run.start(1, ["-k", "closing_line"])) == [OK]
+    assert [bool(record["counts"].get("passed")) for record in run.records()] == [True, False]
