@@ -144,7 +144,7 @@ def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None
         pools, moment.catalogue, offers_at or moment.now, at_once, seconds.expected, daemons_of(moment.state)
     )
     left = [mine.left_over, *([mine.ordinary] if run.terms.on_demand_base and mine.ordinary else [])]
-    after = MarketView(_after_others(moment, places, mine, offers), offers, fitness)
+    after = MarketView(_after_others(moment, places, mine, offers), fitness, offers)
     order = order_for(after, _only(places, mine, left))
     bought = _bought(order.instances, left, offers)
     asked = run.tasks.startable_count(math.inf) if run.terms.on_demand_base else mine.batch.count
@@ -187,7 +187,7 @@ def _after_others(moment: Moment, places: Places, mine: RunPlaces, offers: list[
         return moment
     after = (replace(its, left_over=replace(its.left_over, count=0)) for its in places.runs[len(before) :])
     first = replace(places, runs=(*before, *after))
-    theirs = order_for(MarketView(moment, offers, _constant_fitness(moment.state)), first).instances.total()
+    theirs = order_for(MarketView(moment, _constant_fitness(moment.state), offers), first).instances.total()
     return replace(moment, policy=replace(moment.policy, max_instances=moment.policy.max_instances - theirs))
 
 

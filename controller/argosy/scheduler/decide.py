@@ -78,9 +78,9 @@ def _work(
     Launches of daemons come before all others, because their room was kept for them.
     """
     moment = replace(moment, catalogue=as_registered(moment.catalogue, moment.state.pools.values()))
-    market = MarketView.of(moment, fitness)
+    market = MarketView(moment, fitness)
     unsent = [launch for launch in upkeep.unsent(moment) if launch.key.run_id not in money.ended]
-    turns = whose_turn(what_is_there(moment, roster, fitness), money.at_most(market.offers))
+    turns = whose_turn(what_is_there(moment, roster, fitness), money.at_most(market))
     ordered = bought(market, money.allowed(placed(turns)))
     takes_room = moment.state.sharing.takes_room
     goes = what_goes(moment, ordered, keep_placeable=services.grows)

@@ -32,6 +32,7 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.wording import dollars
 from argosy.placement.demand import Batch
+from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import Places, RunPlaces
 
@@ -224,12 +225,12 @@ class CappedRuns(UncappedRuns):
         """With copies of the budgets."""
         return cls(moment, ended, budgets={run_id: budget.copy() for run_id, budget in budgets.items()})
 
-    def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
+    def at_most(self, market: MarketView) -> dict[str, int]:
         sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
             buys = purchases(budget.run, self.moment)
             if buys not in sold:
-                sold[buys] = for_sale(self.moment.state, offers, buys)
+                sold[buys] = for_sale(self.moment.state, market.offers, buys)
             self.most[run_id] = most_tasks(self.moment, budget, sold[buys])
         return self.most | dict.fromkeys(self.ended, 0)
 

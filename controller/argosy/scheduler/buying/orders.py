@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from argosy.catalogue.lookup import transfer_usd_per_gb
 from argosy.market.cover import tasks_per_instance
@@ -35,24 +36,26 @@ HOUR_S = 3600.0
 USUAL_ATTEMPT_S = 300.0  # until attempts have been seen
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MarketView:
     """The offers of one tick. Example: a c5.large on spot in eu-west-1a at 0.031 USD an hour is one offer."""
 
     moment: Moment
-    offers: Sequence[Offer]
     fitness: Mapping[str, Fitness]  # users' own functions: they affect placement on bought instances, not purchases
+    assumed: Sequence[Offer] | None = None  # in place of the present ones
 
-    @classmethod
-    def of(cls, moment: Moment, fitness: Mapping[str, Fitness]) -> MarketView:
-        """The current offers of all pools."""
-        state = moment.state
+    @cached_property
+    def offers(self) -> Sequence[Offer]:
+        """The current offers of all pools. In most ticks nothing is bought, and nothing asks for them."""
+        if self.assumed is not None:
+            return self.assumed
+        state, moment = self.moment.state, self.moment
         seconds, daemons = _attempt_seconds(state), daemons_of(state) if state.daemons else ()
-        found = offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, seconds, daemons)
-        return cls(moment, found, fitness)
+        return offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, seconds, daemons)
 
     def buy(self, backlog: Sequence[Backlog], limits: OrderLimits) -> Order:
-        return buy(backlog, self.offers, limits, self.fitness, self.moment.state.last_order.patterns)
+        offers = self.offers if any(each.batch.count for each in backlog) else ()
+        return buy(backlog, offers, limits, self.fitness, self.moment.state.last_order.patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def bought(market: MarketView, places: Places) -> OrderedPlaces:
         places = replace(places, runs=runs)
         order = order_for(market, places)
     headroom = Headroom(order_limits(market.moment))
-    by_name = {(offer.pool, offer.purchase): offer for offer in market.offers}
+    by_name = {(offer.pool, offer.purchase): offer for offer in market.offers} if order.instances else {}
     for name in order.instances.elements():
         headroom.take(by_name[name])
     bring_to_size(market, order, places, headroom)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from argosy.market.order import Shortfall
 from argosy.model.actions import CapRun, Claim, HaltRun
 from argosy.model.moment import Moment
-from argosy.model.pools import Offer
+from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.placing.places import Places, RunPlaces
 
 
@@ -21,7 +21,7 @@ class UncappedRuns:
     sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait for money; "" = it ends
     unaffordable: set[str] = field(default_factory=set)  # ids of runs that wait for a lower price
 
-    def at_most(self, offers: Sequence[Offer]) -> dict[str, int]:
+    def at_most(self, market: MarketView) -> dict[str, int]:
         """By run id, how many more tasks it may ask for, where that is limited: none for a run that ends."""
         return dict.fromkeys(self.ended, 0)
 

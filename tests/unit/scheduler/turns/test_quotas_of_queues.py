@@ -53,7 +53,7 @@ def bought(state: State, *known: VcpuQuota, **policy: Any) -> tuple[Counter[str]
     moment = moment_of(state, policy=replace(POLICY, vcpu_quotas=known, growth_per_tick=100, **policy))
     moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
     offers = offers_of(state.pools.values(), moment.catalogue, NOW, moment.policy, None, daemons_of(state))
-    ordered = orders.bought(orders.MarketView(moment, offers, {}), assign(moment, Roster()))
+    ordered = orders.bought(orders.MarketView(moment, {}, offers), assign(moment, Roster()))
     places, order = ordered.places, ordered.order
     types = Counter[str]()
     for (pool, _), count in order.instances.items():
