@@ -40,7 +40,7 @@ def refusals_disprove_what_another_sends(patch: Patch) -> None:
     patch.setattr(launcher, "_doubted", lambda event, state, launch: event)
 
 
-@planted("a token that changes with the plan protects nothing", "reply-lost", "listing-lag")
+@planted("a token that changes with the plan protects nothing", "reply-lost", "listing-lag", "pages")
 def token_of_the_moment(patch: Patch) -> None:
     count = iter(range(10**9))
     patch.setattr(ecs_requests, "client_token", lambda key: f"token-{next(count)}")
