@@ -33,7 +33,7 @@ class Export:
     group: str | None = None
     only_group: bool = False
     python: str = "3.11"
-    apart: bool = False  # an environment of its own, which shares no version with the others
+    apart: bool = False  # its own environment, which shares no version with the others
 
 
 EXPORTS = (

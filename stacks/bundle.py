@@ -113,7 +113,7 @@ def check_size(folder: Path) -> None:
 def wheels(requirements: Path, python: str | None, cache: Path = CACHE) -> Path:
     """The folder with the installed wheels of a requirement file, made if it is missing. Raises BundleError.
 
-    python: the interpreter that compiles them; None for wheels without byte code, which have a folder of their own.
+    python: the interpreter that compiles them; None for wheels without byte code, which have their own folder.
     """
     made_from = f"{RECIPE} {PYTHON} {ARCHITECTURE.name} {python is not None}".encode() + requirements.read_bytes()
     name = hashlib.sha256(made_from).hexdigest()[:16]

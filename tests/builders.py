@@ -35,6 +35,13 @@ NOW = 1_800_000_000.0
 POLICY = Policy(fate_s=0.0)  # failures are booked at once; tests/unit/lifecycle/test_fates.py has them wait
 CELL = "us-east-1"
 RUN_ID = "digits-261121-062733-k3f9"
+SERVICE_SPEC = {
+    "version": 1,
+    "kind": "service",
+    "name": "web",
+    "container": {"image": "argosy/web"},
+    "service": {"desired": 2},
+}
 
 
 def spec(**overrides: Any) -> dict[str, Any]:

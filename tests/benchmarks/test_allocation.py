@@ -69,7 +69,7 @@ def test_20_000_pools_and_1_000_000_tasks(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.benchmark
 @pytest.mark.parametrize(("tasks", "gpu_share"), [(5_000, 0.0), (5_000, 0.03), (20_000, 0.0)])
 def test_as_many_sizes_as_tasks(tasks: int, gpu_share: float, capsys: pytest.CaptureFixture[str]) -> None:
-    """1,500 pools. The clock is that of the process, as on a machine of its own."""
+    """1,500 pools. The clock counts the CPU time of this process, as on an idle machine."""
     problem = Problem(market(1_500, 0), distinct_sizes(tasks, 0, gpu_share))
     last = float("inf")
     for seconds in (2, 10) if tasks == 5_000 else (10, 30):

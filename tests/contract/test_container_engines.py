@@ -112,7 +112,7 @@ def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime
 @pytest.mark.usefixtures("busybox")
 def test_a_container_reaches_the_endpoint_where_it_is_on_this_machine(runtime: EngineRuntime, door: Door) -> None:
     before = set(threading.enumerate())
-    for _ in range(2):  # each in a network of its own
+    for _ in range(2):  # each in its own network
         started = start(runtime, asking(door.port))
         assert started.line().startswith("HTTP/1.1 204")
         assert started.end() == Ended(0)

@@ -1,4 +1,4 @@
-"""An embedded AWS with an image of its own, for end-to-end tests: real processes, real handlers, real HTTP."""
+"""An embedded AWS with its own image, for end-to-end tests: real processes, real handlers, real HTTP."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ has done their imports.
 Problem: `argosy` spends 0.6 s of CPU time on imports before it does anything, and tests type it a hundred times.
 Idea: local mode's server of forks starts them, like the functions. A stand-in of the command, found first on PATH,
 hands its words, folder, environment and standard streams to the server through a socket that it inherits, and ends with
-the status of the fork. So each command is a process of its own, in a shell like any other.
+the status of the fork. So each command is a separate process, also in a shell.
 """
 
 from __future__ import annotations

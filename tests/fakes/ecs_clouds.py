@@ -1,6 +1,6 @@
 """Which implementations of ECS do the contract tests run against?
 
-A case uses only `client` (a boto3 ECS client or a fake), in a cluster of its own that exists already. Features of only
+A case uses only `client` (a boto3 ECS client or a fake), in an existing cluster of its own. Features of only
 some implementations (passing time, reading events) are None elsewhere, and cases that need them are skipped.
 """
 

@@ -20,7 +20,7 @@ def only_on(instance_type: str) -> dict[str, Any]:
 
 
 def cluster_of_two(work_s: float, first_s: float, second_s: float) -> Controlled:
-    """Each instance was bought for a task of its own, which expects to take `first_s` or `second_s`."""
+    """Each instance was bought for a different task, which expects to take `first_s` or `second_s`."""
     cluster = Controlled(types=(EARLIER, LATER), zones=("us-east-1a",), work_s=work_s, linger_s=3600.0)
     cluster.submit(1, FIRST, array={"size": 1, "expectedSeconds": first_s}, placement=only_on(EARLIER))
     cluster.run_for(300)

@@ -42,7 +42,7 @@ def intents(cluster: Controlled) -> int:
 
 @pytest.fixture
 def spread(monkeypatch: pytest.MonkeyPatch) -> tuple[Controlled, Throttled]:
-    """Every task is in a chunk of its own, as failed tasks of a million may be, and has a launch intent."""
+    """Every task is in its own chunk, as failed tasks of a million may be, and has a launch intent."""
     monkeypatch.setattr(TaskTable, "chunk_rows", 1)
     cluster = Controlled(zones=("us-east-1a",), work_s=5.0, intent_age_s=1e9, max_promised_documents=400)
     ecs = Throttled(cluster.ecs)

@@ -1,6 +1,6 @@
 """How the site shows what docs/ says for readers of the repository: MkDocs calls these hooks.
 
-A link to a folder, or out of docs/, becomes its text and the path. A link to an example on a line of its own becomes
+A link to a folder, or out of docs/, becomes its text and the path. A link to an example on its own line becomes
 the example. The menu is the one of the configuration, followed by the decisions. The start page has the whole width.
 """
 

@@ -37,7 +37,7 @@ def recipe(target: str) -> str:
 
 
 def programs(target: str) -> set[tuple[str, str]]:
-    """Entry points. `stacks.preflight` runs the doctor as a program of its own."""
+    """Entry points. `stacks.preflight` runs the doctor as a separate program."""
     commands = recipe(target)
     found = {(module, "main") for module in re.findall(r"-m (stacks\.\w+)", commands)}
     return found | ({DOCTOR} if "argosy doctor" in commands or ("stacks.preflight", "main") in found else set())

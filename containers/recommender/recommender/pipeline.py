@@ -31,7 +31,7 @@ ADDRESSES = {"data": "DATAURL", "config": "TRAININGCONFIGURL"}
 
 
 def run_chain(environment: Mapping[str, str]) -> None:
-    """In a folder of its own, which goes afterwards. Raises BadInput, NoDevice, storage.Temporary or .Refused."""
+    """Work in a new folder, which is deleted afterwards. Raises BadInput, NoDevice, storage.Temporary or .Refused."""
     target = results_address(environment)
     missing = [name for name in ADDRESSES.values() if not environment.get(name)]
     if missing:

@@ -39,7 +39,7 @@ class _Away(Exception):
 
 def fetcher_of(request: Request, pause: _Pause = time.sleep) -> Fetcher:
     """That the list or the model came from S3 shows that this instance has a way out. A first attempt does not take it
-    for an answer: S3 may have a way of its own (a gateway endpoint) beside one to the internet that is out of order."""
+    for an answer: S3 may be reachable through a gateway endpoint while the internet is not."""
     from_s3 = any(storage.is_s3(address) for address in (request.source, request.model))
     return Fetcher(answers=request.attempt > 1 and from_s3, pause=pause)
 

@@ -1,4 +1,4 @@
-"""The queues with an entrance of their own, an alias of the api function.
+"""The queues with their own entrance, an alias of the api function.
 
 With the caller's rights: lambda:CreateAlias and the like on the function, which only its owner has.
 """

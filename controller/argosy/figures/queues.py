@@ -14,7 +14,7 @@ from argosy.figures.numbers import clock, counted, duration, money
 
 View = Mapping[str, Any]
 _UNITS = {"vcpus": "vCPUs", "gpus": "GPUs", "instances": "instances"}
-_NAMED = 6  # queues that have a colour of their own: those that use most
+_NAMED = 6  # queues that have their own colour: those that use most
 _OTHERS = "other queues", "7"
 _UNRESERVED = "unreserved", "idle"
 _ALL_BUT = 0.999  # of a cap: what is left is less than any task needs

@@ -1,8 +1,8 @@
 """Types bought for several batches at once, by the pattern allocator.
 
-A batch takes part when an empty instance of every offer that admits it takes exactly as many of its tasks as their
-resources and the offer's maximum of tasks allow: no limit per instance of its own, no port, no distinctInstance, no
-disk. Batches with equal constraints share an order.
+A batch takes part if only resources and the offer's maximum number of tasks limit how many of its tasks fit on an empty
+instance. A batch with its own limit per instance, a port, distinctInstance or a disk does not take part. Batches with
+equal constraints share an order.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class Run:
     history: list[HistoryPart] = field(default_factory=list)  # parts next to its results
     history_rows: int = 0  # rows that were ever appended
     unfolded_since: float = 0.0  # when the first row that is in no part was appended; 0 = there are none
-    series: Series = field(default_factory=Series)  # a document of its own
+    series: Series = field(default_factory=Series)  # stored as a separate document
     waiting: str = ""
     unaffordable_since: float = 0.0  # since when its hourly cap is below the cheapest instance; 0 = it is not
     steering: Steering = UNSTEERED  # between spot and on-demand
@@ -377,7 +377,7 @@ def sort_key(run_id: str) -> str:
 
 
 def note_failure(groups: list[FailureGroup], reason: int, exit_code: int, index: int, at: float) -> None:
-    """Count one more failure. The last group takes all kinds without a group of their own."""
+    """Count one more failure. The last group takes all kinds without their own group."""
     place = _place(groups, reason, exit_code)
     if place is None and len(groups) >= MOST_GROUPS - 1:
         reason = OTHERS

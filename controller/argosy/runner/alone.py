@@ -116,5 +116,5 @@ class Alone:
         return done.result()
 
     def _when_done(self, work: Callable[[], T]) -> Future[T]:
-        """In a thread of its own; its end is put into the queue."""
+        """Run the work in a new thread, which puts a message into the queue when it ends."""
         return started(work, lambda: self._mail.put(_ENDED))

@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 def started(work: Callable[[], T], when_over: Callable[[], object]) -> Future[T]:
-    """The future of the work, which runs in a thread of its own that ends with the process. when_over: called there
-    once the future has its result or its exception."""
+    """The future of the work, which runs in a daemon thread. when_over: called in that thread once the future has a
+    result or an exception."""
     done: Future[T] = Future()
 
     def run() -> None:

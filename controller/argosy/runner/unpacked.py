@@ -80,7 +80,7 @@ class Unpacked:
 
 
 def copy_of(folder: Path, target: Path) -> None:
-    """A tree of its own for a program that may write in its folder. Large files are shared, and so read-only."""
+    """A separate tree for a program that may write in its folder. Large files are shared, and so read-only."""
     shutil.copytree(folder, target, symlinks=True, copy_function=_copied)
 
 

@@ -92,7 +92,7 @@ def program_words(run: str | list[str], values: Mapping[str, str]) -> list[str]:
 
 
 def program_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, str]:
-    """The variables that the runner reads; empty for a run without a program of its own."""
+    """The variables that the runner reads; empty for a run without its own program."""
     if "run" not in spec:
         return {}
     told = {"ARGOSY_RUNNER": str(RUNNER_PROTOCOL), "ARGOSY_RESULT": str(spec.get("result", DEFAULT_RESULT))}

@@ -74,7 +74,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "own-fault": (0.01, 0.1),  # a tick, twice at most: the controller's own code fails at one run, for up to 25 minutes
     "most-tasks": (0.1, 0.4),  # a trial: instances of one type or of all run fewer tasks than they have room for
     "torn-document": (0.7, 1.0),  # a trial: a stored document of one run becomes unreadable
-    "own-program": (0.1, 0.5),  # a run: it brings a program of its own, which only instances with our runner can start
+    "own-program": (0.1, 0.5),  # a run: it brings its own program, which only instances with our runner can start
     "no-runner": (0.05, 0.4),  # an instance joins without our runner, because its installation failed
     "service": (0.5, 1.0),  # a trial: a service is deployed repeatedly, scaled and frozen, with its own tasks
     "dependency": (0.2, 0.8),  # a run: it waits for an earlier one, as a whole or task by task, or for a time

@@ -255,7 +255,7 @@ def test_a_tick_that_would_commit_too_much_says_so() -> None:
 
 
 def test_what_a_tick_is_thought_to_write_is_never_less_than_what_it_writes() -> None:
-    """Thousands of attempts end at once, each with a code of its own, for one of two hundred long reasons."""
+    """Thousands of attempts end at once, each with its own code, for one of two hundred long reasons."""
     state = state_with_instance(tasks=1000, retryStrategy={"attempts": 1})
     run, words = state.runs[RUN_ID], np.random.default_rng(0)
     told(state, *joined(range(2, 60)))

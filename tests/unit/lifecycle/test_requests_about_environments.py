@@ -9,15 +9,7 @@ from argosy.model.inbox import EnvironmentRequest
 from argosy.model.services.environments import DeploymentStatus, Environment
 from argosy.model.state import State
 from argosy.spec.parse import parse_spec, to_json
-from tests.builders import NOW, state_with, submit_request
-
-SPEC = {
-    "version": 1,
-    "kind": "service",
-    "name": "web",
-    "container": {"image": "argosy/web"},
-    "service": {"desired": 2},
-}
+from tests.builders import NOW, SERVICE_SPEC, state_with, submit_request
 
 
 def ask(state: State, change: str, now: float = NOW, **fields: Any) -> Environment:
@@ -27,7 +19,9 @@ def ask(state: State, change: str, now: float = NOW, **fields: Any) -> Environme
 
 def deploy(state: State, revision: int, token: str, now: float = NOW) -> Environment:
     run_id = f"web-261121-062733-{token}"
-    submit = submit_request(run_id, now, to_json(parse_spec(SPEC)), 2, "argosy/web", f"s3://results/{run_id}/", False)
+    submit = submit_request(
+        run_id, now, to_json(parse_spec(SERVICE_SPEC)), 2, "argosy/web", f"s3://results/{run_id}/", False
+    )
     return ask(state, "deploy", now, revision=revision, token=token, submit=submit)
 
 

@@ -13,15 +13,7 @@ from argosy.model.services.environments import MOST_REVISIONS, Environment
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.spec.parse import parse_spec, to_json
-from tests.builders import NOW, POLICY, submit_request
-
-SPEC = {
-    "version": 1,
-    "kind": "service",
-    "name": "web",
-    "container": {"image": "argosy/web"},
-    "service": {"desired": 2},
-}
+from tests.builders import NOW, POLICY, SERVICE_SPEC, submit_request
 
 
 def ask(state: State, change: str, **fields: Any) -> None:
@@ -31,7 +23,7 @@ def ask(state: State, change: str, **fields: Any) -> None:
 def deploy(state: State, revision: int, number: int) -> str:
     """number: of the run that the request brings along. Returns its id."""
     run_id = f"web-261121-0627{number:02d}-k3f9"
-    form = to_json(parse_spec(SPEC))
+    form = to_json(parse_spec(SERVICE_SPEC))
     submit = submit_request(run_id, NOW, form, 2, "argosy/web", f"s3://results/{run_id}/", False)
     ask(state, "deploy", revision=revision, token=run_id, submit=submit)
     return run_id

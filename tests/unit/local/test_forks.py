@@ -1,4 +1,4 @@
-"""A fork is a process of its own, and its server outlives neither its user nor its own death."""
+"""A fork is a separate process, and its server outlives neither its user nor its own death."""
 
 from __future__ import annotations
 

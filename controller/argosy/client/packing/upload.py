@@ -114,7 +114,7 @@ class _explained:  # noqa: N801 - reads like a word
 
 
 def _is_refusal(fault: Exception) -> bool:
-    """boto3's transfers wrap the answer of S3 in an error of their own, which has no code."""
+    """boto3's transfers wrap the answer of S3 in an error of theirs, which has no code."""
     wrapped = isinstance(fault.__context__, Exception) and is_denied(fault.__context__)
     return error_code(fault) == "403" or is_denied(fault) or (is_from_aws(fault) and wrapped)
 

@@ -85,7 +85,7 @@ class Ec2Ledger:
         return self._due[0][0] if self._due else None
 
     def do_due(self) -> None:
-        """Do everything that is due by now, and its consequences."""
+        """Run all events that are due, including those that they schedule for now."""
         while self._due and self._due[0][0] <= self.now():
             heapq.heappop(self._due)[2]()
 

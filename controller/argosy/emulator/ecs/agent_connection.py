@@ -39,9 +39,8 @@ class AgentConnection(OperationGroup[EcsLedger]):
             return AgentWork(start, stop)
 
     def report_health(self, task_arn: str, container: str, status: str) -> None:
-        """Through a channel of its own, separate from the changes of state: no event, and no higher version [thread:
-        containers-roadmap
-        1019 and 1515]. A task that ECS has forgotten is ignored.
+        """Health is reported separately from state changes: it emits no event and does not raise the version
+        [containers-roadmap, issues 1019 and 1515]. A task that ECS has forgotten is ignored.
         """
         with self.lock:
             for cluster in self.ledger.clusters.values():

@@ -1,7 +1,7 @@
 """One container under podman or Docker: its run, its end, and the report of its end.
 
 The engine's `run` stays attached: its output is the container's log and its exit code the container's. The container is
-kept until the engine has reported its end, then removed. podman's containers have a network of their own, into which
+kept until the engine has reported its end, then removed. podman's containers have their own network, into which
 one port leads (`one_port`); Docker's, which only root could enter, share one of local mode's (`docker_network`).
 """
 

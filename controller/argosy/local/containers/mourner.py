@@ -1,6 +1,6 @@
 """The program that ends local mode's programs after local mode itself was killed.
 
-Run as a program of its own, by its path: it imports the standard library only. Local mode writes the starts and ends of
+Run as a separate script, by its path: it imports only the standard library. Local mode writes the starts and ends of
 process groups to its standard input; the kernel closes that input when local mode ends, in whatever way. Then the
 remaining groups are killed, and the containers with local mode's label are removed.
 """

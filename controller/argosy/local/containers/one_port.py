@@ -1,6 +1,6 @@
 """One port of this machine's loopback interface for a container, and no other.
 
-Run as a program in place of `podman run`: it creates the container with a network of its own, listens on that port
+Run as a program in place of `podman run`: it creates the container with its own network, listens on that port
 inside it, passes the listening socket to the embedded AWS, and then becomes `podman start --attach`. So the endpoint
 is 127.0.0.1 there too, and neither other services of this machine nor its abstract sockets can be reached. A socket
 keeps the network that it was made in, wherever it is passed to (network_namespaces(7)).

@@ -49,7 +49,7 @@ class ProgramRun:
         on_end: Callable[[Ended], None],
         followers: Followers | None = None,
     ) -> None:
-        """Starts at once, on a thread of its own; `followers` as for a ContainerProcess."""
+        """Starts at once, on its own thread; `followers` as for a ContainerProcess."""
         self._program = program
         self._followers = followers
         self._folders = folders

@@ -41,7 +41,7 @@ class OwnTargetGroups:
 
 
 class ElbWire:
-    """The query protocol: like EC2's, with `member` in the names of lists, and the result in an element of its own."""
+    """The query protocol: like EC2's, with `member` in the names of lists, and the result in a separate element."""
 
     def __init__(self) -> None:
         self.service = service_model("elbv2")

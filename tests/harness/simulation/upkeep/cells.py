@@ -22,7 +22,7 @@ AWAY_S = (120.0, 2400.0)  # for how long the cell is not deployed
 
 
 class FurtherCell:
-    """A cell other than home, in a world of its own. `standing`: whether its stack is there."""
+    """A cell other than home, in its own world. `standing`: whether its stack is there."""
 
     def __init__(self, deployment: SimulatedDeployment, world: World, types: tuple[str, ...], faults: Faults) -> None:
         self._deployment, self._world, self._types, self._faults = deployment, world, types, faults

@@ -64,7 +64,7 @@ class TrialService:
         self._deployment, self._world, self._stored = deployment, deployment.world, facts.stored
         self._desk = EnvironmentDesk(deployment, NAME, facts)
         self._draw, self._seed = Draw(seed), seed
-        self._draw_health = Draw(seed, "health")  # a generator of its own, so that old seeds stay the same
+        self._draw_health = Draw(seed, "health")  # its own generator, so that old seeds stay the same
         self._deployments = self._revisions = 0
         self._specs: dict[int, JSON] = {}
         """By revision."""

@@ -17,7 +17,7 @@ LARGE = b"x" * (SMALL_BYTES + 1)
 
 
 def made(path: Path) -> Path:
-    """A state with an item, and an object that has a file of its own."""
+    """A state with an item, and an object that has its own file."""
     with Kept(path) as kept:
         model = DynamoModel()
         kept.keep_models(model, {})

@@ -31,7 +31,7 @@ DRAINED_S = POLICY.drain_patience_s
 
 
 def serving(tasks: int, desired: int) -> State:
-    """So many healthy tasks, each on an instance of its own."""
+    """`tasks` healthy tasks, each on its own instance."""
     state = State()
     form = spec(kind="service", name="web", service={"desired": desired}, array={"size": tasks})
     run = state.take_in(submit_request(RUN, NOW, form, tasks, "argosy/web", "s3://results/x/", False), tasks)

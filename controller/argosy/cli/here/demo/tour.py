@@ -1,6 +1,6 @@
 """A tour of services: a cluster of 1, 2 and many instances, a deployment, an update, a roll-back, and nothing left.
 
-The commands are those that a user types, each in a process of its own, against an AWS in this process. After each
+The commands are those that a user types, each in its own process, against an AWS in this process. After each
 change it measures how long it took until each instance had one task.
 """
 
