@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import io
 import json
@@ -96,6 +97,12 @@ class Started:
         for thread in self._threads:
             thread.join(PATIENCE_S)
         return Ended(128 - code if code < 0 else code, b"".join(self._out), b"".join(self._err))
+
+
+def signal_another_thread(process: int, number: int) -> None:
+    """Linux gives a process's signal to its main thread if it can, and to any other thread if not."""
+    other = next(int(task.name) for task in Path(f"/proc/{process}/task").iterdir() if int(task.name) != process)
+    assert ctypes.CDLL(None).tgkill(process, other, number) == 0
 
 
 def forked_runners() -> Forks:

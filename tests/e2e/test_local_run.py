@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import requests
 
 from argosy.local.options import package_root
+from tests.runners import signal_another_thread
 
 pytestmark = pytest.mark.e2e
 
@@ -22,7 +24,9 @@ pytestmark = pytest.mark.e2e
 def test_it_ends_cleanly(way: str, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(package_root())}
     command = [sys.executable, "-m", "argosy.local.run", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    popen = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    with popen as process, ExitStack() as ended:
+        ended.callback(process.kill)
         assert process.stdout is not None
         endpoint = process.stdout.readline().strip()
         assert requests.get(f"{endpoint}/argosy/health", timeout=60).ok
@@ -30,6 +34,6 @@ def test_it_ends_cleanly(way: str, tmp_path: Path) -> None:
         if way == "shutdown":
             assert requests.post(f"{endpoint}/argosy/shutdown", timeout=60).ok
         else:
-            process.send_signal(signal.Signals[way])
+            signal_another_thread(process.pid, signal.Signals[way])
         assert process.wait(30) == 0
     assert not list(tmp_path.glob("argosy-local-*"))

@@ -13,6 +13,10 @@ from argosy.local.cloud import LocalAws
 from argosy.local.forks import Forks
 from argosy.local.options import LocalOptions
 
+# Python runs a signal's handler in the main thread, and only between two of its steps. A signal that arrives just before
+# the thread blocks, or at another thread, is handled when the wait ends.
+SIGNAL_S = 1.0
+
 
 def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None], forks: Forks | None = None) -> None:
     """Run until Ctrl-C, SIGTERM, the end of its terminal or POST /argosy/shutdown; main thread only. Raises OSError if
@@ -26,7 +30,8 @@ def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None], f
         with LocalAws(port, options, forks) as aws:
             aws.on_shutdown = ended.set
             ready(aws)
-            ended.wait()
+            while not ended.wait(SIGNAL_S):
+                pass
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TypeVar
 
 from argosy.model.exit_codes import TEMPORARY
@@ -26,6 +27,9 @@ from argosy.runner.transfers import started
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 PASSED_ON = (*STOPS, signal.SIGUSR1, signal.SIGUSR2)
 ABORT_S = 5.0  # for multipart uploads to be given up
+# Python runs a signal's handler in the main thread, and only between two of its steps. A signal that arrives just before
+# the thread blocks, or at another thread, is handled when the wait ends.
+SIGNAL_S = 1.0
 _ENDED = 0  # what the mail says in place of a signal
 T = TypeVar("T")
 
@@ -98,7 +102,7 @@ class Alone:
         folder, environment = (ready.folder, ready.environment) if ready is not None else (None, self._environment)
         process = begun(words, lambda each: subprocess.Popen(each, env=dict(environment), cwd=folder, stdout=to))
         self._when_done(process.wait)
-        while (said := self._mail.get()) != _ENDED:
+        while (said := self._next()) != _ENDED:
             if ours and said in STOPS:
                 self._stopped.set()
             process.send_signal(said)
@@ -108,12 +112,18 @@ class Alone:
     def _unless_stopped(self, work: Callable[[], T]) -> T:
         """The result of the work. A stop signal ends it: its thread is left behind, once no upload is half done."""
         done: Future[T] = self._when_done(work)
-        while (said := self._mail.get()) != _ENDED:
+        while (said := self._next()) != _ENDED:
             if said in STOPS:
                 self._stopped.set()
                 self._objects.wait_for_aborts(ABORT_S)
                 raise RunnerFault(STOPPED, "the task was stopped before it finished")
         return done.result()
+
+    def _next(self) -> int:
+        """The next signal, or `_ENDED`."""
+        while True:
+            with suppress(queue.Empty):
+                return self._mail.get(timeout=SIGNAL_S)
 
     def _when_done(self, work: Callable[[], T]) -> Future[T]:
         """Run the work in a new thread, which puts a message into the queue when it ends."""

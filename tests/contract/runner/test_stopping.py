@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.runners import OUTPUT, PART, RunnerUnderTest
+from tests.runners import OUTPUT, PART, RunnerUnderTest, signal_another_thread
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +31,15 @@ def test_while_it_fetches(runner: RunnerUnderTest, number: int) -> None:
     assert (ended.code, ended.out) == (143, b"")
     assert ended.sentence
     assert list(runner.roots.iterdir()) == []
+
+
+def test_also_when_another_of_its_threads_receives_the_signal(runner: RunnerUnderTest) -> None:
+    runner.s3.put("x.txt", b"x")
+    held = runner.s3.trouble("GET", "x.txt", "held")
+    started = runner.start("argosy:program", "sh", "-c", "echo ran", result="stdout", inputs=["s3://results/x.txt"])
+    assert held.reached.wait(60)
+    signal_another_thread(started.process.pid, signal.SIGTERM)
+    assert started.end().code == 143
 
 
 def test_while_it_waits_before_another_try(runner: RunnerUnderTest) -> None:
