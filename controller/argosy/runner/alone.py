@@ -27,7 +27,7 @@ from argosy.runner.transfers import started
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 PASSED_ON = (*STOPS, signal.SIGUSR1, signal.SIGUSR2)
 ABORT_S = 5.0  # for multipart uploads to be given up
-# Python runs a signal's handler in the main thread, and only between two of its steps. A signal that arrives just before
+# Python runs a signal's handler in the main thread, and only between two of its steps. A signal arriving just before
 # the thread blocks, or at another thread, is handled when the wait ends.
 SIGNAL_S = 1.0
 _ENDED = 0  # what the mail says in place of a signal
