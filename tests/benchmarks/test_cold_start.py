@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.function_environment import FUNCTION_ENVIRONMENT
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import time
@@ -18,17 +20,12 @@ import argosy.handlers
 argosy.handlers.{root}()
 print(time.perf_counter() - began)
 """
-NAMES = (
-    *("STAGE", "TABLE", "CLUSTER", "BUCKET", "LOG_GROUP", "CONTROLLER_FUNCTION", "TICK_RULE"),
-    *("EXECUTION_ROLE_ARN", "TASK_ROLE_ARN", "QUEUE_URL"),
-)
-ENVIRONMENT = {**{f"ARGOSY_{name}": "x" for name in NAMES}, "ARGOSY_SETTINGS": "{}"}
 
 
 @pytest.mark.benchmark
 @pytest.mark.parametrize("root", ["controller_of_process", "api_of_process"])
 def test_a_cold_function_is_ready_within_a_second(root: str, capsys: pytest.CaptureFixture[str]) -> None:
-    environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT / "controller")}
+    environment = {**os.environ, **FUNCTION_ENVIRONMENT, "PYTHONPATH": str(ROOT / "controller")}
     command = [sys.executable, "-c", PROGRAM.format(root=root)]
     seconds = [
         float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)

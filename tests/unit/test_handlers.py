@@ -17,30 +17,15 @@ from argosy.model.actions import VerifyResult
 from argosy.model.stored import documents
 from tests.builders import RUN_ID, state_with
 from tests.fakes.aws import refusal, timed_out
+from tests.fakes.function_environment import FUNCTION_ENVIRONMENT
 
 GOOD, GONE = "argosy.placement.keys:least_allocated", "no_such_module:f"
 
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    names = {
-        "ARGOSY_STAGE": "main",
-        "ARGOSY_TABLE": "argosy-state",
-        "ARGOSY_QUEUE_URL": "http://127.0.0.1:1/queue",
-        "ARGOSY_CLUSTER": "argosy",
-        "ARGOSY_BUCKET": "results",
-        "ARGOSY_LOG_GROUP": "/ecs/argosy/tasks",
-        "ARGOSY_CONTROLLER_FUNCTION": "argosy-controller",
-        "ARGOSY_TICK_RULE": "argosy-tick",
-        "ARGOSY_EXECUTION_ROLE_ARN": "arn:aws:iam::123456789012:role/execution",
-        "ARGOSY_TASK_ROLE_ARN": "arn:aws:iam::123456789012:role/task",
-        "ARGOSY_API_FUNCTION_ARN": "arn:aws:lambda:us-east-1:123456789012:function:argosy-api",
-        "ARGOSY_SCHEDULES_ROLE_ARN": "arn:aws:iam::123456789012:role/argosy-schedules",
-        "ARGOSY_SETTINGS": json.dumps(
-            {"fitnessFunctions": [GOOD, GONE], "priceCaps": {"perGpuHour": 1.5}, "placementScores": True}
-        ),
-        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
-    }
+    settings = {"fitnessFunctions": [GOOD, GONE], "priceCaps": {"perGpuHour": 1.5}, "placementScores": True}
+    names = FUNCTION_ENVIRONMENT | {"ARGOSY_SETTINGS": json.dumps(settings)}
     for name, value in names.items():
         monkeypatch.setenv(name, value)
     handlers.forget_process()
