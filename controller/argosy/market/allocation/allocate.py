@@ -141,10 +141,11 @@ def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, ef
 
 
 def _raise_bound(problem: Problem, best: Best, effort: Effort) -> None:
-    """The bound that needs no tables, if that of the patterns is not near. Unsolved as above."""
-    wanted = (
-        not best.bound if len(problem.backlog.count) > _MANY else effort.again and not best.is_near(effort.good_enough)
-    )
+    """The bound that needs no tables, if that of the patterns is not near and there is time. Unsolved as above."""
+    if len(problem.backlog.count) > _MANY:
+        wanted = not best.bound
+    else:
+        wanted = effort.again > 0 and not best.is_near(effort.good_enough) and not effort.time.passed()
     if wanted and len(problem.offered.price) <= _MANY_POOLS:
         best.raise_bound(fluid_bound_of(problem, problem.backlog.count - best.plan.rest))
 

@@ -25,7 +25,7 @@ from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 _BETTER = 1 + 1e-7  # a pattern must be worth this many times its size's price
 _SMOOTHING = 0.5
 _QUICK_GAIN = 0.002  # quick pricing continues while it lowers the cost by more than this share
-_STATE_EVERY = 16  # rounds with tables
+_STATE_EVERY = 8  # rounds with tables
 _TOLERANCE = 0.0001  # share of the cost, in fractions of instances
 CPU = 1024.0  # cpu units per vCPU: keeps the numbers of the share rows near one
 OPTIONS: Final = (
@@ -223,7 +223,7 @@ class ColumnGeneration:
         centre = Centre(0.0, solution.task_value, pool_prices(problem, solution))
         smoothing, in_parts = 0.0, False
         for number in range(self.rounds):
-            if number % _STATE_EVERY == 0 and self.rounds > _STATE_EVERY:
+            if number % _STATE_EVERY == 0 and self.rounds >= 2 * _STATE_EVERY:
                 yield solution, centre, False
             if self.time_is_up():
                 break
