@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -325,13 +324,14 @@ def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Lifetime]:
         for each in history.get("instances", ())
     ]
     end = max([*(each.ended for each in lives), stopped, *samples])
-    lives = [each if each.ended else replace(each, ended=end) for each in lives]
+    lives = [each if each.ended else each._replace(ended=end) for each in lives]
     return sorted(lives, key=lambda life: (life.launched, life.id))
 
 
 def _after(at: str | None, origin: float) -> float:
     """Seconds after the origin, 0 for unknown times; an instance from before the origin starts at it."""
-    return max(0.0, _epoch_s(at) - origin) if at else 0.0
+    after = _epoch_s(at) - origin if at else 0.0
+    return after if after > 0.0 else 0.0
 
 
 @lru_cache(maxsize=65_536)  # a page is made again every few seconds, and the times of thousands of instances stay
