@@ -6,8 +6,8 @@ SHELL := /bin/sh
 BIN := .venv/bin
 CDK := node_modules/.bin/cdk
 STAGE ?= main
-# Test processes: one more than two cores, because the end-to-end tests wait much of their time.
-WORKERS ?= 3
+# Test processes: two more than two cores, because the end-to-end tests wait much of their time.
+WORKERS ?= 4
 # Each process collects only the files that it runs: see tests/run. The times are in build/test-times.json.
 RUN := $(BIN)/python -m tests.run --processes $(WORKERS)
 # What `make test-fast` runs: nothing that is marked as slow, and nothing that has a target of its own.

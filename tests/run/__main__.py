@@ -50,6 +50,11 @@ LONGEST_FIRST = (
     "tests/properties",
     "tests/unit/local",
 )
+# Their tests wait for processes, containers and clocks for more than half of the time.
+WAITING = (
+    *("tests/e2e", "tests/browser", "tests/stacks", "tests/contract"),
+    *("tests/unit/local", "tests/unit/containers", "tests/unit/stacks"),
+)
 # Files that one process runs one after the other: a machine has one container engine, whose images and containers are
 # shared by all that use it.
 TOGETHER = {
@@ -84,7 +89,19 @@ def groups(files: Mapping[str, list[str]], known_s: Mapping[str, float]) -> list
         arguments.setdefault(group, []).extend(given)
         seconds[group] += known_s.get(file, 0.0)  # type: ignore[assignment]
     first = {group: _unknown(given[0].partition("::")[0]) for group, given in arguments.items()}
-    return [arguments[group] for group in sorted(arguments, key=lambda group: (-seconds[group], *first[group]))]
+    ordered = sorted(arguments, key=lambda group: (-seconds[group], *first[group]))
+    return [arguments[group] for group in _mixed(ordered, [arguments[group][0] for group in ordered])]
+
+
+def _mixed(groups: Sequence[str], files: Sequence[str]) -> list[str]:
+    """Those that wait and those that compute, each in its order, and evenly mixed: so the cores are never idle."""
+    waits = [file.startswith(WAITING) for file in files]
+    turn, of_kind = Counter[bool](), Counter(waits)
+    place = []
+    for kind in waits:
+        turn[kind] += 1
+        place.append(turn[kind] / of_kind[kind])
+    return [groups[number] for number in sorted(range(len(groups)), key=place.__getitem__)]
 
 
 def _unknown(file: str) -> tuple[int, int]:

@@ -27,6 +27,17 @@ def test_without_times_a_file_that_starts_local_mode_comes_before_a_unit_test() 
     assert groups(files_of([HERE, "tests/e2e/test_demo.py"]), {})[0] == ["tests/e2e/test_demo.py"]
 
 
+def test_files_that_wait_and_files_that_compute_run_side_by_side() -> None:
+    waiting = {f"tests/e2e/test_{name}.py": 9.0 for name in ("demo", "exec", "retry", "skill")}
+    computing = {f"tests/unit/market/test_{name}.py": 1.0 for name in ("floors", "allocation")}
+    order = [
+        waits
+        for (file,) in groups(files_of([*waiting, *computing]), waiting | computing)
+        for waits in [file in waiting]
+    ]
+    assert order == [True, True, False, True, True, False]
+
+
 def test_the_closing_line_is_one_that_the_push_check_finds() -> None:
     [pattern] = re.findall(r"grep -E '([^']+)'", (ROOT / ".ci" / "run").read_text())
     line = closing({"passed": 310, "failed": 2, "error": 2}, 61.2)
