@@ -147,7 +147,8 @@ class CallingWorld:
     def _unpack(self, job: str, program: Path) -> None:
         for archive in json.loads(self.bucket.read(job))["archives"]:
             with tarfile.open(fileobj=io.BytesIO(self.bucket.read(archive["uri"]))) as packed:
-                packed.extractall(program, filter="data")
+                packed.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+                packed.extractall(program)
 
     def _task(self, run: CalledRun, index: int, program: Path) -> None:
         self.held.wait()
