@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import gc
 import json
+import re
 import sys
 import threading
 from collections import Counter
@@ -41,17 +42,16 @@ OPTIMIZED = 1  # a code object's flag that bodies of classes and modules lack (i
 
 @dataclass(frozen=True)
 class Module:
-    """One file: its dotted name below the source root, its text and its syntax tree; packages have an __init__.py."""
+    """One file: its dotted name below the source root and its text; packages have an __init__.py."""
 
     name: str
     text: str
-    tree: ast.Module
     is_package: bool = False
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
-        """Every node of the tree."""
-        return tuple(ast.walk(self.tree))
+        """Every node of its syntax tree. Parsed when they are asked for, which takes seconds for all files."""
+        return tuple(ast.walk(ast.parse(self.text)))
 
     @property
     def lines(self) -> int:
@@ -76,8 +76,7 @@ def modules(package: Path = PACKAGE) -> dict[str, Module]:
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        text = path.read_text(encoding="utf-8")
-        found[name] = Module(name, text, ast.parse(text), parts[-1] == "__init__")
+        found[name] = Module(name, path.read_text(encoding="utf-8"), parts[-1] == "__init__")
     return found
 
 
@@ -91,6 +90,18 @@ def imported(module: Module, known: Iterable[str]) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             members = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= members & known if members & known else {node.module}
+    return (found & known) - {module.name}
+
+
+FROM = re.compile(r"\bfrom\s+\.*([\w.]+)\s+import\s+(\((?:[^)#]|#.*)*\)|(?:\\\n|.)*)")
+IMPORT = re.compile(r"\bimport\s+((?:\\\n|.)*)")
+
+
+def perhaps_imported(module: Module, known: Set[str]) -> set[str]:
+    """All that it imports, and perhaps more, such as an import in a text: without parsing."""
+    found = {name for names in IMPORT.findall(module.text) for name in re.findall(r"[\w.]+", names)}
+    for start, members in FROM.findall(module.text):
+        found |= {start, *(f"{start}.{member}" for member in re.findall(r"\w+", members))}
     return (found & known) - {module.name}
 
 
@@ -123,7 +134,9 @@ def _reachable(start: str, imports: Mapping[str, Iterable[str]]) -> set[str]:
 
 
 def import_circles(found: Mapping[str, Module]) -> list[list[str]]:
-    return circles({name: imported(module, found.keys()) for name, module in found.items()})
+    """Only modules that may be in a circle, or lead to one, are parsed."""
+    suspected = _knotted({name: perhaps_imported(module, found.keys()) for name, module in found.items()})
+    return circles({name: imported(found[name], suspected.keys()) for name in suspected})
 
 
 def doubled_classes(found: Mapping[str, Module]) -> dict[str, list[str]]:

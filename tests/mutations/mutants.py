@@ -86,7 +86,8 @@ class Source:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._wrapper = MetadataWrapper(cst.parse_module((ROOT / path).read_text(encoding="utf-8")))
+        self._text = (ROOT / path).read_text(encoding="utf-8")
+        self._wrapper = MetadataWrapper(cst.parse_module(self._text))
         places = _Places(OPERATORS, IgnoredCode(set(), set(), set()))
         self._wrapper.visit(places)
         self._positions = self._wrapper.resolve(PositionProvider)
@@ -105,15 +106,18 @@ class Source:
         changed = deep_replace(self._wrapper.module, change.original_node, change.mutated_node)
         assert isinstance(changed, cst.Module)
         first, last = _executed(change.original_node, self._positions, self._parents)
-        return Mutant(self.path, line, number, first, last, changed.code, *_change(self._wrapper.module, changed))
+        return Mutant(self.path, line, number, first, last, text := changed.code, *_change(self._text, text))
+
+    def number_drawn(self, line: int, chance: random.Random) -> int:
+        return chance.randrange(len(self._changes[line]))
 
     def drawn(self, line: int, chance: random.Random) -> Mutant:
-        return self.mutant(line, chance.randrange(len(self._changes[line])))
+        return self.mutant(line, self.number_drawn(line, chance))
 
 
-def _change(before: cst.Module, after: cst.Module) -> tuple[str, str]:
+def _change(before: str, after: str) -> tuple[str, str]:
     """The lines that differ."""
-    diff = [*difflib.ndiff(before.code.splitlines(), after.code.splitlines())]
+    diff = [*difflib.ndiff(before.splitlines(), after.splitlines())]
     gone, new = (" ".join(line[2:].strip() for line in diff if line[:2] == sign) for sign in ("- ", "+ "))
     return gone, new
 
