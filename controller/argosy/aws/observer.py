@@ -169,7 +169,7 @@ class Observer:
             if instance is None or instance.cell == cell_name:
                 task_id = bytes(attempts["task_id"][row]).decode()
                 alive.add(task_id)
-                if attempts["status"][row] == AttemptStatus.RUNNING:
+                if attempts["status"][row] == AttemptStatus.RUNNING.value:
                     running.add(task_id)
         return running, alive
 

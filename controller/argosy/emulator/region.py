@@ -25,7 +25,7 @@ def iso(epoch_s: float) -> str:
 
 def as_iso(time: datetime) -> str:
     """The ISO string of an aware datetime, with milliseconds and a Z."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03d}Z"
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def epoch_s(time: Any) -> float:

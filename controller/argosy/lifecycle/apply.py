@@ -232,7 +232,7 @@ def run_closed(event: events.RunClosed, state: State, now: float, policy: Policy
 def result_seen(event: events.ResultSeen, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
     carried_out(state, What.VERIFY, event.run_id)
-    if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING:
+    if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING.value:
         return
     if event.attempt:
         state.set_task(
@@ -281,14 +281,14 @@ def not_carried_out(event: events.NotCarriedOut, state: State, now: float, polic
 
 def _stop_at_once(state: State, key: AttemptKey) -> None:
     row = state.row_of(key)
-    if row is not None and state.attempts["stop_cause"][row] != StopCause.NONE:
+    if row is not None and state.attempts["stop_cause"][row] != StopCause.NONE.value:
         state.attempts.set(row, stop_at=0.0)
 
 
 def _give_up_results(state: State, run: Run, reason: str) -> None:
     """Results that cannot be looked up count as missing: as many as one commit can hold, the rest later."""
     give_up(state, run, f"results cannot be looked up: {reason}")
-    rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING).nonzero()[0])
+    rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING.value).nonzero()[0])
     run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))
     for index in rows.tolist():
         charges.unbook(state, run, index, Work.FAILED)
@@ -310,7 +310,7 @@ def launch_in_doubt(event: events.LaunchInDoubt, state: State, now: float, polic
     if (row := state.row_of(event.key)) is None:
         return
     set_back(state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), event.reason, now)
-    if state.attempts["status"][row] == AttemptStatus.INTENT:
+    if state.attempts["status"][row] == AttemptStatus.INTENT.value:
         state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
 
 

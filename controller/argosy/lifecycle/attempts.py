@@ -215,7 +215,7 @@ def _miss_launches(state: State, at: float, policy: Policy) -> None:
         if not since:
             table.set(row, absent_since=at)
         elif at - since >= policy.absence_s and state.may_settle_more(policy):
-            if table["status"][row] == AttemptStatus.INTENT:
+            if table["status"][row] == AttemptStatus.INTENT.value:
                 disprove(state, key, at, "it was never sent, and its instance no longer exists")
             else:
                 _lose_launch(state, key, row, at, policy)

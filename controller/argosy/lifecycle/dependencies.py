@@ -101,12 +101,12 @@ def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, 
     table = run.tasks
     over = statuses >= min(TERMINAL)
     over &= table["met"] & bit == 0
-    over &= table["status"] == TaskStatus.PENDING
+    over &= table["status"] == TaskStatus.PENDING.value
     found = np.flatnonzero(over)
     if not len(found) or not state.has_room(policy):
         return not len(found)
     rows = table.in_few_chunks(found)
-    fails = (statuses[rows] != TaskStatus.SUCCEEDED) & (not dependency.on_end)
+    fails = (statuses[rows] != TaskStatus.SUCCEEDED.value) & (not dependency.on_end)
     met = rows[~fails]
     if len(met):
         table.set_many(met, met=table["met"][met] | bit)

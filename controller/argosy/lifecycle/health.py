@@ -87,10 +87,11 @@ def note_remaining(
 def _is_calm(state: State, instance: Instance, now: float) -> bool:
     """Whether no launch is under way there: ECS may or may not have counted it yet."""
     rows = state.attempts.on_instance(instance.id)
-    unsure = (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT)
-    return not any(
-        state.attempts["status"][row] in unsure or now - state.attempts["launched_at"][row] < SETTLED_S for row in rows
-    )
+    if not rows:
+        return True
+    status, launched_at = state.attempts["status"][rows], state.attempts["launched_at"][rows]
+    is_unsure = (status == AttemptStatus.INTENT.value) | (status == AttemptStatus.IN_DOUBT.value)
+    return not (is_unsure | (now - launched_at < SETTLED_S)).any()
 
 
 def note_refusal(state: State, instance_id: str, reason: str, now: float, policy: Policy) -> None:

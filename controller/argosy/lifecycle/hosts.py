@@ -195,7 +195,7 @@ def warn(state: State, instance: Instance, at: float, now: float, policy: Policy
     for row in state.attempts.on_instance(instance.id):
         if not state.may_settle_more(policy):
             return  # the others are stopped like running tasks
-        if state.attempts["status"][row] == AttemptStatus.INTENT and (key := state.key_of(row)) is not None:
+        if state.attempts["status"][row] == AttemptStatus.INTENT.value and (key := state.key_of(row)) is not None:
             disprove(state, key, now, f"instance {instance.id} got an interruption warning before the task was sent")
 
 
@@ -284,7 +284,7 @@ def settle(state: State, instance: Instance, policy: Policy) -> None:
 
 def _end_attempt_on(state: State, instance: Instance, row: int, policy: Policy) -> None:
     at = instance.stopped_at
-    if state.attempts["status"][row] == AttemptStatus.INTENT:
+    if state.attempts["status"][row] == AttemptStatus.INTENT.value:
         if (key := state.key_of(row)) is not None:
             disprove(state, key, at, f"instance {instance.id} was gone before the task was sent")
     elif int(state.attempts["run"][row]) in state.suspended_numbers():

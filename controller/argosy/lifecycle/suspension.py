@@ -51,7 +51,7 @@ def resume(state: State, run: Run) -> None:
     state.runs = dict(sorted([*state.runs.items(), (run.id, run)], key=lambda each: each[1].number))
     state.note_daemon(run)
     intents = [
-        row for row in state.attempts.of_run(run.number) if state.attempts["status"][row] == AttemptStatus.INTENT
+        row for row in state.attempts.of_run(run.number) if state.attempts["status"][row] == AttemptStatus.INTENT.value
     ]
     for row in intents:
         state.attempts.set(row, status=AttemptStatus.IN_DOUBT)

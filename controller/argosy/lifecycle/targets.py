@@ -62,7 +62,9 @@ def forget_done(state: State) -> None:
         if not any(target.left_at for target in env.targets.values()):
             continue
         ending = {
-            each.place for each in places_of(state, env) if state.attempts["stop_cause"][each.row] != StopCause.NONE
+            each.place
+            for each in places_of(state, env)
+            if state.attempts["stop_cause"][each.row] != StopCause.NONE.value
         }
         done = [place for place, target in env.targets.items() if target.left_at and place not in ending]
         for place in done:

@@ -140,6 +140,8 @@ def shown(value: Any) -> str:
 
 def _text(value: Any) -> str:
     """A reason or a status. Raises ValueError for a list or an object."""
+    if isinstance(value, str) and value.isascii():
+        return value[:MAX_TEXT]
     if isinstance(value, (list, Mapping)):
         raise ValueError(f"not text: {shown(value)}")
     return str(value or "")[:MAX_TEXT].encode(errors="replace").decode()

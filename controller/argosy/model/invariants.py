@@ -70,7 +70,7 @@ def _faults_of_marks(state: State) -> Iterator[str]:
 
 def _faults_of_attempts(state: State, whole: bool) -> Iterator[str]:
     table, rows = state.attempts, _rows(state.attempts, whole)
-    live = rows[table["status"][rows] != AttemptStatus.FREE]
+    live = rows[table["status"][rows] != AttemptStatus.FREE.value]
     ids = table["task_id"]
     letters = ids.view(np.uint8).reshape(-1, ids.itemsize)  # comparing texts takes ten times as long
     status, sent = table["status"][live], letters[live, 0] != 0
@@ -85,7 +85,7 @@ def _faults_of_attempts(state: State, whole: bool) -> Iterator[str]:
     found = {
         "their run is not open": ~is_open[runs] & (not state.losses.attempts),
         "they were not sent and have a task id, or the reverse": _IS_UNSENT[status] == sent,
-        "they run and have not started, or the reverse": (status == AttemptStatus.RUNNING)
+        "they run and have not started, or the reverse": (status == AttemptStatus.RUNNING.value)
         != (table["started_at"][live] != 0),
         "their wave was never assigned": table["wave"][live] >= state.next_wave,
     }

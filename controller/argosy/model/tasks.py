@@ -58,7 +58,7 @@ class TaskTable(ColumnTable):
     def statuses(self, rows: slice = slice(None)) -> NDArray[np.uint8]:
         """TaskStatus of each row, as shown to users; shape (rows,)."""
         status = self["status"][rows]
-        return np.where(status == TaskStatus.PENDING, TaskStatus.CANCELLED, status) if self.halted else status
+        return np.where(status == TaskStatus.PENDING.value, TaskStatus.CANCELLED, status) if self.halted else status
 
     def counts(self) -> NDArray[np.int64]:
         """How many tasks are in each status; shape (7,), indexed by TaskStatus."""
@@ -77,7 +77,7 @@ class TaskTable(ColumnTable):
         return self.in_few_chunks(np.flatnonzero(ready)[:limit])
 
     def _ready(self, now: float) -> NDArray[np.bool_]:
-        ready: NDArray[np.bool_] = (self["status"] == TaskStatus.PENDING) & (self["not_before"] <= now)
+        ready: NDArray[np.bool_] = (self["status"] == TaskStatus.PENDING.value) & (self["not_before"] <= now)
         if self.must_meet:
             ready &= self["met"] == self.must_meet
         return ready

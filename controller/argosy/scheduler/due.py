@@ -71,8 +71,8 @@ def _is_changing(instance: Instance) -> bool:
 def _attempts_change(state: State) -> bool:
     """Whether any is about to begin or to end."""
     table = state.attempts
-    live = table["status"] != AttemptStatus.FREE
-    steady = (table["status"] == AttemptStatus.RUNNING) & (table["stop_cause"] == StopCause.NONE)
+    live = table["status"] != AttemptStatus.FREE.value
+    steady = (table["status"] == AttemptStatus.RUNNING.value) & (table["stop_cause"] == StopCause.NONE.value)
     return bool((live & ~(steady & (table["left_at"] == 0))).any())
 
 
@@ -111,7 +111,7 @@ def _is_settled(moment: Moment, env: Environment) -> bool:
 def _pauses(moment: Moment, env: Environment, run: Run) -> bool:
     """Whether all of its pending tasks wait for the end of a pause; tasks short of spot or money do not. A daemon
     without room waits for no time."""
-    pending = run.tasks["status"] == TaskStatus.PENDING
+    pending = run.tasks["status"] == TaskStatus.PENDING.value
     if not pending.any():
         return True
     if env.frozen_reason or run.terms.purchase.mixes:
@@ -141,7 +141,7 @@ def _times_of_run(run: Run, state: State) -> Iterator[float]:
     yield run.not_before
     if run.unfolded_since:
         yield run.unfolded_since + FOLDED_AFTER_S
-    pending = run.tasks["status"] == TaskStatus.PENDING
+    pending = run.tasks["status"] == TaskStatus.PENDING.value
     if pending.any():
         yield float(run.tasks["not_before"][pending].min())
     if run.terms.service is not None:

@@ -116,7 +116,8 @@ class _Cutting:
         self.group, self.takes = group[self.order], bounds.takes[self.order]
         self.closed, self.passing = closed.copy(), bounds.reaches
         self.groups, self.left = len(bounds.left), bounds.left
-        sharers = np.unique(np.stack([group, climb.columns.sharer]), axis=1)[0]
+        sharer = climb.columns.sharer
+        sharers = np.unique(group * (sharer.max(initial=0) + 1) + sharer) // (sharer.max(initial=0) + 1)
         self.is_alone = (np.bincount(sharers, minlength=self.groups) < 2)[self.group]
         self.closings: list[Closing] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +53,7 @@ class LaunchOrder:
     @classmethod
     def of(cls, cluster: EcsCluster, definition: TaskDefinition, request: JSON) -> LaunchOrder:
         """Raises Refusal."""
-        request = copy.deepcopy(request)
+        request = _copied(request)
         needs = needs_of(definition, request.get("overrides") or {})
         return cls(cluster, definition, request, needs, _tags(request, definition))
 
@@ -65,6 +64,13 @@ class LaunchOrder:
     @property
     def required_attributes(self) -> list[str]:
         return [each["name"] for each in self.definition.body["requiresAttributes"]]
+
+
+def _copied(value: Any) -> Any:
+    """A copy of dicts, lists and tuples at every level: deepcopy takes four times as long."""
+    if isinstance(value, dict):
+        return {name: _copied(each) for name, each in value.items()}
+    return type(value)(map(_copied, value)) if isinstance(value, (list, tuple)) else value
 
 
 class LaunchOperations(OperationGroup[EcsLedger]):

@@ -90,18 +90,18 @@ class _Attempts:
         for record in state.quarantined.values():
             self._names.setdefault(record.number, record.id)
         old, new = self._table.old, self._table.new
-        same = (old["status"] != AttemptStatus.FREE) & (new["status"] != AttemptStatus.FREE)
+        same = (old["status"] != AttemptStatus.FREE.value) & (new["status"] != AttemptStatus.FREE.value)
         for name in _KEY:
             same &= old[name] == new[name]
         self._same = same
-        self._gone = (old["status"] != AttemptStatus.FREE) & ~same
-        self._new = (new["status"] != AttemptStatus.FREE) & ~same
+        self._gone = (old["status"] != AttemptStatus.FREE.value) & ~same
+        self._new = (new["status"] != AttemptStatus.FREE.value) & ~same
 
     def of_run(self, number: int) -> Rows:
         """Indexes of the tasks whose new status the lines about attempts give."""
         old, new = self._table.old, self._table.new
-        runs = new["status"] == AttemptStatus.RUNNING
-        told = self._new | (self._same & runs & (old["status"] != AttemptStatus.RUNNING))
+        runs = new["status"] == AttemptStatus.RUNNING.value
+        told = self._new | (self._same & runs & (old["status"] != AttemptStatus.RUNNING.value))
         gone = old["index"][self._gone & (old["run"] == number)]
         return np.concatenate([gone, new["index"][told & (new["run"] == number)]])
 

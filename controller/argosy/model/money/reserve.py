@@ -168,7 +168,9 @@ def to_be_displaced_usd(state: State, run: Run, at: float) -> float:
     """The value of the work of attempts that are being stopped for the run: it pays once they have ended."""
     table = state.attempts
     usd = 0.0
-    for row in np.flatnonzero((table["for_run"] == run.number) & (table["status"] != AttemptStatus.FREE)).tolist():
+    for row in np.flatnonzero(
+        (table["for_run"] == run.number) & (table["status"] != AttemptStatus.FREE.value)
+    ).tolist():
         its, instance = state.run_by_number(int(table["run"][row])), state.instance_of(row)
         started_at = float(table["started_at"][row])
         if its is not None and instance is not None and started_at:

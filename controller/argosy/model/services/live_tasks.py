@@ -30,9 +30,9 @@ def healthy_for(
     table: AttemptTable, rows: NDArray[np.int64], healthy_s: float, now: float, *, has_command: bool
 ) -> NDArray[np.bool_]:
     """With a health command: it has reported healthy for long enough. Without: the task has run for long enough."""
-    runs = table["status"][rows] == AttemptStatus.RUNNING
+    runs = table["status"][rows] == AttemptStatus.RUNNING.value
     if has_command:
-        said = table["health"][rows] == TaskHealth.HEALTHY
+        said = table["health"][rows] == TaskHealth.HEALTHY.value
         found: NDArray[np.bool_] = runs & said & (now - table["health_since"][rows] >= healthy_s)
     else:
         found = runs & (now - table["started_at"][rows] >= healthy_s)
@@ -44,10 +44,10 @@ def failing_rows(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms, 
     health: HealthTerms | None = terms.health
     if health is None:
         return np.zeros(len(rows), dtype=np.bool_)
-    said = table["health"][rows] == TaskHealth.UNHEALTHY
+    said = table["health"][rows] == TaskHealth.UNHEALTHY.value
     found: NDArray[np.bool_] = (
         said
-        & (table["status"][rows] == AttemptStatus.RUNNING)
+        & (table["status"][rows] == AttemptStatus.RUNNING.value)
         & (now - table["health_since"][rows] > health.patience_s)
     )
     return found
@@ -55,7 +55,7 @@ def failing_rows(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms, 
 
 def all_are_well(table: AttemptTable, rows: NDArray[np.int64], terms: RunTerms) -> bool:
     """Whether no health command reports otherwise."""
-    return terms.health is None or bool((table["health"][rows] == TaskHealth.HEALTHY).all())
+    return terms.health is None or bool((table["health"][rows] == TaskHealth.HEALTHY.value).all())
 
 
 class PlacedTask(NamedTuple):

@@ -34,7 +34,7 @@ def why_all_back_off(run: Run, now: float) -> str:
     tasks, counts = run.tasks, run.tasks.counts()
     if counts[TaskStatus.STARTING] + counts[TaskStatus.RUNNING] or not counts[TaskStatus.PENDING]:
         return ""
-    pending = np.flatnonzero(tasks["status"] == TaskStatus.PENDING)
+    pending = np.flatnonzero(tasks["status"] == TaskStatus.PENDING.value)
     last = pending[tasks["not_before"][pending].argmax()]
     reason = run.reasons[int(tasks["reason"][last])]
     is_ready = bool((tasks["not_before"][pending] <= now).any())

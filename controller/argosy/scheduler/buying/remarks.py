@@ -41,7 +41,7 @@ def why_none_may_start(state: State, run: Run) -> str:
     """For a run whose pending tasks each wait for a task of another run; otherwise ""."""
     if not (run.unmet and run.tasks.must_meet):
         return ""
-    pending = run.tasks["status"] == TaskStatus.PENDING
+    pending = run.tasks["status"] == TaskStatus.PENDING.value
     if not pending.any() or (run.tasks["met"][pending] == run.tasks.must_meet).any():
         return ""
     awaited = [each for each in run.terms.depends_on if each.one_to_one and each.run_id in run.unmet]

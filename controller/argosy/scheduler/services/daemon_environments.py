@@ -194,7 +194,7 @@ def _lack(its: _Rollout, daemon: Daemon, instance: Instance, runs: Mapping[int, 
 
 def _pending(target: Run, now: float) -> Iterator[PendingSlot]:
     table = target.tasks
-    for index in np.flatnonzero(table["status"] == TaskStatus.PENDING).tolist():
+    for index in np.flatnonzero(table["status"] == TaskStatus.PENDING.value).tolist():
         name = bytes(table["instance"][index]).decode()
         yield PendingSlot(index, name, is_due=float(table["not_before"][index]) <= now)
 
@@ -203,7 +203,7 @@ def _slots(its: _Rollout, step: DaemonStep) -> Iterator[SetSlots]:
     """Existing rows are used again before new ones are added, and none is removed."""
     for run in its.runs:
         if run is not its.target and not run.halted:
-            pending = np.flatnonzero(run.tasks["status"] == TaskStatus.PENDING).tolist()
+            pending = np.flatnonzero(run.tasks["status"] == TaskStatus.PENDING.value).tolist()
             if pending:
                 yield SetSlots(run.id, parked=tuple(pending))
     target = its.target

@@ -217,7 +217,7 @@ def _tasks_of(moment: Moment, env: Environment, runs: Sequence[Run], hosts: _Hos
             else:
                 found.append(slot)
         if not run.halted:
-            pending = np.flatnonzero(run.tasks["status"] == TaskStatus.PENDING).tolist()
+            pending = np.flatnonzero(run.tasks["status"] == TaskStatus.PENDING.value).tolist()
             found += [Slot(run.id, index, SlotStatus.PENDING, is_target) for index in pending]
     of_suspended = [
         Slot(run_id, int(state.attempts["index"][row]), SlotStatus.YOUNG, is_target=False, is_sent=False)
@@ -234,10 +234,12 @@ def _alive(moment: Moment, run: Run, is_target: bool, hosts: _Hosts) -> Iterator
     has_failed = np.isin(rows, list(moment.state.open_ends.failures))  # and is not charged yet
     healthy = healthy_rows(table, rows, run.terms, moment.now) & ~has_failed
     so_far = np.where(
-        status != AttemptStatus.RUNNING, SlotStatus.STARTING, np.where(healthy, SlotStatus.HEALTHY, SlotStatus.YOUNG)
+        status != AttemptStatus.RUNNING.value,
+        SlotStatus.STARTING,
+        np.where(healthy, SlotStatus.HEALTHY, SlotStatus.YOUNG),
     )
-    is_sent = (status == AttemptStatus.LAUNCHED) | (status == AttemptStatus.RUNNING)
-    was_told = table["stop_cause"][rows] != StopCause.NONE
+    is_sent = (status == AttemptStatus.LAUNCHED.value) | (status == AttemptStatus.RUNNING.value)
+    was_told = table["stop_cause"][rows] != StopCause.NONE.value
     fails = failing_rows(table, rows, run.terms, moment.now)
     columns = rows, table["index"][rows], so_far, fails, is_sent, was_told, table["instance"][rows]
     for row, index, reached, ill, sent, told, name in zip(*(each.tolist() for each in columns), strict=True):

@@ -70,8 +70,8 @@ def _is_to_come(target: TargetEntry | None) -> bool:
 
 def _serves(state: State, task: PlacedTask) -> bool:
     table, instance = state.attempts, state.instance_of(task.row)
-    is_well = task.run.terms.health is None or table["health"][task.row] == TaskHealth.HEALTHY
-    runs = table["status"][task.row] == AttemptStatus.RUNNING and not table["left_at"][task.row]
+    is_well = task.run.terms.health is None or table["health"][task.row] == TaskHealth.HEALTHY.value
+    runs = table["status"][task.row] == AttemptStatus.RUNNING.value and not table["left_at"][task.row]
     return bool(runs and is_well and instance is not None and instance.alive and not instance.interrupted_at)
 
 
@@ -92,7 +92,7 @@ def begin_to_drain(moment: Moment, env: Environment) -> set[int]:
         each.row
         for each in places_of(moment.state, env)
         if each.place in env.targets
-        and moment.state.attempts["stop_cause"][each.row] == StopCause.NONE
+        and moment.state.attempts["stop_cause"][each.row] == StopCause.NONE.value
         and _must_drain(moment, each)
     }
 
@@ -113,7 +113,7 @@ def drained_first(moment: Moment, actions: Iterable[Action]) -> Iterator[Action]
         row = state.row_of(action.key) if isinstance(action, StopAttempt) else None
         if not isinstance(action, StopAttempt) or row is None or _may_stop(moment, action, row):
             yield action
-        elif state.attempts["stop_cause"][row] == StopCause.NONE:
+        elif state.attempts["stop_cause"][row] == StopCause.NONE.value:
             yield DrainTask(action.key, action.cause)
 
 

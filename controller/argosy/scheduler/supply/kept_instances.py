@@ -134,7 +134,7 @@ def _as_if_alone(instance: Instance, moment: Moment, runs: Mapping[int, Run]) ->
             continue
         free = [has - need for has, need in zip(free, run.needs, strict=True)]
         if not run.is_daemon:
-            is_going = table["stop_cause"][row] != StopCause.NONE
+            is_going = table["stop_cause"][row] != StopCause.NONE.value
             ends.append((_ends_at(run, float(table["started_at"][row]), is_going, moment.now), run.needs))
     return Resources(*free), ends
 

@@ -151,7 +151,7 @@ class _Reclaiming:
         used, runs = self.lifting.used(state, order), {run.number: run for run in state.runs.values()}
         rows = table.placed()
         kept_rows = [row for name in kept for row in table.on_instance(name) if kept[name] != int(table["run"][row])]
-        goes = np.union1d(rows[table["stop_cause"][rows] != StopCause.NONE], np.array(kept_rows, dtype=np.int64))
+        goes = np.union1d(rows[table["stop_cause"][rows] != StopCause.NONE.value], np.array(kept_rows, dtype=np.int64))
         for number, its in _by_run(table["run"], goes).items():
             if number in runs and not runs[number].is_daemon:
                 used[order.row[runs[number].id]] -= len(its) * self._takes(runs[number])
@@ -234,7 +234,7 @@ class _Reclaiming:
         queues = self._queues
         places = table.positions([each.id for each in self.instances])
         live = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)
-        live &= (table["stop_cause"] == StopCause.NONE) & (table["left_at"] == 0)
+        live &= (table["stop_cause"] == StopCause.NONE.value) & (table["left_at"] == 0)
         rows, runs = [np.zeros(0, dtype=np.int64)], []
         of_run = _by_run(table["run"], np.flatnonzero(live))
         for run in state.runs.values():

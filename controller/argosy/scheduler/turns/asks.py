@@ -176,7 +176,7 @@ def base_of(run: Run, moment: Moment) -> int:
 def lacking(run: Run, moment: Moment, base: int) -> int:
     """How many more of the run's tasks need on-demand instances than are there or about to start there."""
     table, instances = moment.state.attempts, moment.state.instances
-    rows = [row for row in table.of_run(run.number) if table["stop_cause"][row] == StopCause.NONE]
+    rows = [row for row in table.of_run(run.number) if table["stop_cause"][row] == StopCause.NONE.value]
     names = (bytes(table["instance"][row]).decode() for row in rows)
     found = (instances.get(name) for name in names)
     return max(0, base - sum(each is not None and _stays_on_demand(each) for each in found))

@@ -49,7 +49,7 @@ def _watched(moment: Moment, env: Environment) -> Iterator[tuple[float, float, i
         if run is None or run.terms.health is None:
             continue
         rows = np.array(table.here_of_run(run.number), dtype=np.int64)
-        rows = rows[(table["status"][rows] == AttemptStatus.RUNNING) & (table["stop_cause"][rows] == 0)]
+        rows = rows[(table["status"][rows] == AttemptStatus.RUNNING.value) & (table["stop_cause"][rows] == 0)]
         changes = env.deployment is not None and not env.deployment.has_ended
         is_busy = changes or not all_are_well(table, rows, run.terms)
         period_s = moment.policy.health_s if is_busy else moment.policy.sweep_s

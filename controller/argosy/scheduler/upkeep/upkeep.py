@@ -179,7 +179,7 @@ def verifications(moment: Moment) -> Iterator[VerifyResult]:
     for run in state.runs.values():
         if not state.may_try(What.VERIFY, run.id, moment.now):
             continue
-        rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING)
+        rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING.value)
         if run.id in missing:
             rows = rows[~np.isin(rows, missing[run.id])]
         if len(rows):
@@ -211,7 +211,7 @@ def orphans(state: State) -> Iterator[StopOrphan]:
         if row is None:
             yield StopOrphan(arn, cell)
         else:
-            is_late = state.attempts["stop_cause"][row] == StopCause.TIMED_OUT
+            is_late = state.attempts["stop_cause"][row] == StopCause.TIMED_OUT.value
             yield StopOrphan(arn, cell, OVER_TIME if is_late else UNWATCHED)
 
 
@@ -251,7 +251,7 @@ def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
     state, now, policy = moment.state, moment.now, moment.policy
     table = state.attempts
     known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING) & (table["left_at"] == 0)
-    look = table["stop_cause"] != StopCause.NONE
+    look = table["stop_cause"] != StopCause.NONE.value
     look |= (table["started_at"] == 0) & (now - table["launched_at"] >= policy.pending_patience_s)
     for run in state.runs.values():
         if run.cancelled or run.capped_at or run.is_over_time(now):
