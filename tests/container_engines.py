@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import queue
 import shutil
@@ -22,7 +21,13 @@ from argosy.local.containers.process import Ended, Isolation, Program
 
 # Parameters of a fixture `engine`, besides "fake".
 REAL = [pytest.param(name, marks=pytest.mark.engine) for name in ("podman", "docker")]
-FAKE = Path(__file__).resolve().parent / "fakes" / "container_engine.py"
+ROOT = Path(__file__).resolve().parents[1]
+FAKE = """#!{python} -IS
+import sys
+sys.path.append("{folder}")
+from container_engine import main
+sys.exit(main(sys.argv[1:]))
+"""  # imported, so that its byte code is cached
 PATIENCE_S = 150.0  # podman takes many seconds on a busy machine
 DOCKERFILE = """FROM scratch
 COPY busybox /bin/busybox
@@ -104,7 +109,7 @@ def install_fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ENGINES:
-        (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
+        (folder / name).write_text(FAKE.format(python=sys.executable, folder=ROOT / "tests/fakes"))
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_ENGINE", str(tmp_path / "engine"))
@@ -161,7 +166,7 @@ def containers(engine: str, *ports: int) -> list[str]:
 def leave_a_container(engine: str, images: Path, port: int) -> None:
     """Like a killed local mode on this port."""
     command = [sys.executable, "-c", LOCAL_MODE, engine, str(images), str(port)]
-    with subprocess.Popen(command, cwd=FAKE.parents[2], stdout=subprocess.PIPE, text=True) as local_mode:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as local_mode:
         assert local_mode.stdout is not None
         said = local_mode.stdout.readline()
         local_mode.kill()
@@ -181,5 +186,5 @@ def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
 
 
 def calls(fake: Path, command: str) -> list[list[str]]:
-    made = [json.loads(line) for line in (fake / "calls").read_text().splitlines()]
+    made = [call.split("\x1f")[:-1] for call in (fake / "calls").read_text().split("\x1e")[:-1]]
     return [words[1:] for words in made if words[0] == command]

@@ -3,7 +3,6 @@ they work."""
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -381,7 +380,7 @@ def test_the_python_of_the_stock_image_is_that_of_the_base(
     """If the base cannot say, or does not exist yet, it is the one that the Dockerfile names."""
     if printed is not None:
         (fake / "images").mkdir(parents=True, exist_ok=True)
-        (fake / "images" / "localhost_base").write_text(json.dumps(["sh", "-c", f"echo {printed}"]))
+        (fake / "images" / "localhost_base").write_text(f"sh\x1f-c\x1fecho {printed}\x1f")
     assert EngineRuntime("podman", images, base_image="localhost/base").python == version
     assert EngineRuntime("podman", images).python == "3.12"
 

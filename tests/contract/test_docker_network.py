@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
@@ -112,10 +111,10 @@ def test_the_network_of_a_killed_local_mode_is_recreated_even_if_a_container_run
 
 def test_a_network_with_a_foreign_container_is_left_alone(behind: EngineRuntime, fake: Path, door: Door) -> None:
     behind.pull("argosy/engine-test")
-    name, words = f"argosy-{door.port}", json.dumps(["--network", f"argosy-{door.port}"])
+    name = f"argosy-{door.port}"
     (fake / "networks").mkdir()
     (fake / "networks" / name).touch()
-    (fake / "created" / "mine").write_text(words)
+    (fake / "created" / "mine").write_text(f"--network\x1f{name}\x1f")
     (fake / "containers" / "mine").write_text("running 1 false")
     with pytest.raises(OSError, match=f"network with name {name} already exists"):
         start(behind, "exit 0")
