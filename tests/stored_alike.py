@@ -6,54 +6,130 @@ process places work on an instance with seconds to live.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from argosy.engine.loading import load
+from argosy.engine.loading import load, records_of
 from argosy.model.instances import Instance
 from argosy.model.pools import Pool
+from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
+from argosy.model.stored import documents
+from argosy.model.stored.damage import Damage, tried
 from argosy.model.stored.run_record import RunRecord
-from argosy.ports import Store
+from argosy.ports import Key, Store
+from argosy.spec.stored import current
+
+# By the first word of a document's key in the partition `STATE`: the member of `State` that such documents fill.
+PARTS = {"POOLS": "pools", "INSTANCES": "instances", "ATTEMPTS": "attempts", "ENVIRONMENT": "environments"}
+
+
+class _StoredRun(NamedTuple):
+    documents: Mapping[Key, bytes]
+    run: Run
+    record: RunRecord
+
+    @classmethod
+    def of(cls, run: Run, found: Mapping[Key, bytes] = MappingProxyType({})) -> _StoredRun:
+        return cls(found, run, RunRecord.of(run))
+
+
+class StoredState:
+    """The state that a controller would load, for a check after each commit.
+
+    A commit changes few documents, so only what differs from the last reading is decoded. Where one document of a part
+    has changed, the whole part is decoded: all instances, all attempts, or one run.
+    """
+
+    def __init__(self) -> None:
+        self._documents: dict[str, dict[str, bytes]] = {}
+        self._last = State()
+        self._runs: dict[str, _StoredRun] = {}
+
+    def forgotten(self, state: State, store: Store) -> list[str]:
+        """The differences between the state in memory, which has just been committed, and the stored one."""
+        items = store.read_partition(documents.STATE)
+        root = documents.decode(items[documents.ROOT]) if documents.ROOT in items else {}
+        suspended = root.get("suspended", {}).keys()
+        stored = self._without_runs(items, records_of(store, suspended))
+        runs = {run_id: RunRecord.of(run) for run_id, run in state.runs.items()}
+        found = [self._run(runs[run_id], store) for run_id in root.get("runs", ()) if run_id in runs.keys() - suspended]
+        self._runs = {each.run.id: each for each in found if each is not None}
+        stored.runs = {run_id: each.run for run_id, each in self._runs.items()}
+        return [*_differences(state, stored), *_of_runs(state, runs, self._runs)]
+
+    def _without_runs(self, items: Mapping[str, bytes], suspended: Mapping[str, bytes]) -> State:
+        """suspended: the records of suspended runs."""
+        parts: dict[str, dict[str, bytes]] = {part: {} for part in (documents.ROOT, *PARTS)}
+        for key, body in items.items():
+            parts.setdefault(key.split("#")[0], {})[key] = body
+        same = [part for part in PARTS if parts[part] == self._documents.get(part)]
+        changed = {
+            key: body for part in (documents.ROOT, *PARTS) if part not in same for key, body in parts[part].items()
+        }
+        found = documents.restore(0, changed, {name: (body, {}) for name, body in suspended.items()})
+        for part in same:
+            setattr(found, PARTS[part], getattr(self._last, PARTS[part]))
+        self._documents, self._last = parts, found
+        return found
+
+    def _run(self, record: RunRecord, store: Store) -> _StoredRun | None:
+        """The run as it is stored; None where it cannot be read. record: of the run in memory."""
+        key = documents.RUNS, sort_key(record.id)
+        found = store.read_many([key, *documents.partition_keys(record)])
+        before = self._runs.get(record.id)
+        if before is not None and before.documents == found:
+            return before
+        if key not in found:
+            return None
+        partition = {name: current(name, body) for (_, name), body in found.items() if name != key[1]}
+        run = tried(record.id, lambda: documents.run_from(documents.record_from(found[key]), partition))
+        return None if isinstance(run, Damage) else _StoredRun.of(run, found)
 
 
 def forgotten(state: State, store: Store) -> list[str]:
-    """The differences between the state in memory, which has just been committed, and the stored one."""
+    """The differences between the state in memory, which has just been committed, and a load of the whole state."""
     stored = load(store)
-    found = [*_records(state.instances, stored.instances, Instance), *_records(state.pools, stored.pools, Pool)]
+    runs = {run_id: RunRecord.of(run) for run_id, run in state.runs.items()}
+    others = {run_id: _StoredRun.of(run) for run_id, run in stored.runs.items()}
+    return [*_differences(state, stored), *_of_runs(state, runs, others)]
+
+
+def _differences(state: State, stored: State) -> Iterator[str]:
+    """Of everything but the open runs."""
+    yield from _records(state.instances, stored.instances, Instance)
+    yield from _records(state.pools, stored.pools, Pool)
     if state.announced != stored.announced:
-        found.append(f"announced: {state.announced} in memory, {stored.announced} stored")
-    found += [f"run {run_id}: suspended" for run_id in state.suspended.keys() ^ stored.suspended.keys()]
-    found += [
-        f"environment {name}"
-        for name in state.environments.keys() | stored.environments.keys()
-        if _as_json(state, name) != _as_json(stored, name)
-    ]
+        yield f"announced: {state.announced} in memory, {stored.announced} stored"
+    for run_id in state.suspended.keys() ^ stored.suspended.keys():
+        yield f"run {run_id}: suspended"
+    for name in state.environments.keys() | stored.environments.keys():
+        if _as_json(state, name) != _as_json(stored, name):
+            yield f"environment {name}"
     if not _same_attempts(state, stored):
         mine, theirs = _attempts(state), _attempts(stored)
-        found += [
-            f"attempt {key}: {mine.get(key)} in memory, {theirs.get(key)} stored"
-            for key in mine.keys() | theirs.keys()
-            if mine.get(key) != theirs.get(key)
-        ]
+        for key in mine.keys() | theirs.keys():
+            if mine.get(key) != theirs.get(key):
+                yield f"attempt {key}: {mine.get(key)} in memory, {theirs.get(key)} stored"
+
+
+def _of_runs(state: State, records: Mapping[str, RunRecord], stored: Mapping[str, _StoredRun]) -> Iterator[str]:
+    """records: of the runs in memory."""
     for run_id, run in state.runs.items():
-        if run_id not in stored.runs:
-            found.append(f"run {run_id}: not stored")
+        if run_id not in stored:
+            yield f"run {run_id}: not stored"
             continue
-        other = stored.runs[run_id]
-        record, stored_record = RunRecord.of(run), RunRecord.of(other)
-        if record != stored_record:
-            mine, theirs = record.to_json(), stored_record.to_json()
-            found += [f"run {run_id}.{name}" for name in mine if mine[name] != theirs.get(name)]
-        found += [
-            f"run {run_id}: tasks.{name}"
-            for name in run.tasks.columns
-            if not np.array_equal(run.tasks[name], other.tasks[name])
-        ]
-    return found
+        _, other, stored_record = stored[run_id]
+        if records[run_id] != stored_record:
+            mine, theirs = records[run_id].to_json(), stored_record.to_json()
+            yield from (f"run {run_id}.{name}" for name in mine if mine[name] != theirs.get(name))
+        for name in run.tasks.columns:
+            if not np.array_equal(run.tasks[name], other.tasks[name]):
+                yield f"run {run_id}: tasks.{name}"
 
 
 def _as_json(state: State, name: str) -> dict[str, Any] | None:

@@ -29,13 +29,13 @@ from tests.fakes.aws import DEPLOYMENT, ScriptedClient, refusal
 from tests.harness.simulation.controllers.kept_rows import drifted
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.harness.simulation.world.world import Behaviour, World
-from tests.stored_alike import forgotten
+from tests.stored_alike import StoredState, forgotten
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 10.0
 LONGEST_PAUSE_S = 60.0  # added to a tick while nothing happens; the schedule comes each minute
 PAUSE_TICKS = 6  # the same limit in ticks
-CHECK_TICKS = 10  # between two comparisons with the store while nothing is written to it
+CHECK_TICKS = 10  # between two comparisons with a load of the whole state, also while nothing is written
 
 
 class MemoryS3:
@@ -139,7 +139,7 @@ class Controlled:
         for kind in types:
             for zone in zones:
                 self.world.add_fleet(kind, zone, **{"argosy:stage": "main", "argosy:pool": f"{kind}/{zone}"})
-        self.store, self.s3 = MemoryStore(), MemoryS3()
+        self.store, self.s3, self.stored = MemoryStore(), MemoryS3(), StoredState()
         self.ecs: Any = self.world.ecs_client()
         self.ec2: Any = self.world.ec2_client()
         self.policy = replace(Policy(), **policy)
@@ -234,9 +234,10 @@ class Controlled:
         state, self.ticks = engine.state, self.ticks + 1
         if state is None or state.version != self.store.version():
             return
-        if state.version > self.checked_version or self.ticks % CHECK_TICKS == 0:
+        again = self.ticks % CHECK_TICKS == 0
+        if state.version > self.checked_version or again:
             self.checked_version = state.version
-            assert forgotten(state, self.store) == []
+            assert (forgotten(state, self.store) if again else self.stored.forgotten(state, self.store)) == []
             assert drifted(engine) == []
 
     def run_to_rest(self, limit_s: float = 4 * 3600.0) -> float:

@@ -92,7 +92,7 @@ from tests.builders import (
     task,
     task_arn,
 )
-from tests.stored_alike import forgotten
+from tests.stored_alike import StoredState, forgotten
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
 KEY = AttemptKey(RUN_ID, 0, 1, 0)
@@ -183,6 +183,19 @@ def follow(state: State, facts: Sequence[Event], store: MemoryStore) -> list[str
         committed(state, store)
         lost += forgotten(state, store)
     return lost
+
+
+def test_a_document_that_the_store_lost_is_found_without_a_load_as_well() -> None:
+    state, store = state_with_instance(tasks=3), MemoryStore()
+    begun(state, [launch_of(state)])
+    committed(state, store)
+    stored = StoredState()
+    assert stored.forgotten(state, store) == []
+    for key in list(store.items):
+        body = store.items.pop(key)
+        assert sorted(stored.forgotten(state, store)) == sorted(forgotten(state, store)) != []
+        store.items[key] = body
+        assert stored.forgotten(state, store) == []
 
 
 @pytest.mark.parametrize("facts", CASES, ids=lambda facts: "-".join(type(fact).__name__ for fact in facts))
