@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from argosy.local.options import LocalOptions
+from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 
 pytestmark = pytest.mark.e2e
@@ -61,6 +62,14 @@ def environment() -> Iterator[dict[str, str]]:
         yield {**kept, "ARGOSY_ENDPOINT_URL": aws.endpoint_url, "AWS_REGION": "us-east-1"}
 
 
+def script(code: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """As `python`, in a fork that has made its imports."""
+    (folder / "program.py").write_text(code)
+    reached = {name: environment[name] for name in ("ARGOSY_ENDPOINT_URL", "AWS_REGION")}
+    without = [f"--unset={name}" for name in os.environ if name not in environment]
+    return outcome_of(["env", *without, "script", "program.py"], folder, **reached)
+
+
 def python(code: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """The result of `python FILE` with this code in a folder of the user's."""
     (folder / "program.py").write_text(code)
@@ -86,14 +95,14 @@ def test_the_example_of_the_readme_runs_as_it_stands(tmp_path: Path, environment
     shutil.copytree(ROOT / "containers/digits", tmp_path / "containers/digits")
     spec = tmp_path / "containers/digits/run.yaml"
     spec.write_text(spec.read_text().replace("shardSize: 50", "shardSize: 450"))
-    done = python(f"{example}\nprint(run.status, squares[999])", tmp_path, environment)
+    done = script(f"{example}\nprint(run.status, squares[999])", tmp_path, environment)
     assert done.stdout == "SUCCEEDED 998001\n", done.stderr
 
 
 def test_the_cells_of_the_page_about_notebooks_run_as_they_stand(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "run.yaml").write_text(CIRCLES)
     (tmp_path / "cells.json").write_text(json.dumps(CELLS))
-    done = python(NOTEBOOK, tmp_path, environment)
+    done = script(NOTEBOOK, tmp_path, environment)
     assert done.returncode == 0, done.stderr
     status, area, html, is_same = done.stdout.split()
     assert (status, float(area), is_same) == ("SUCCEEDED", 4 * math.pi, "True")
@@ -119,7 +128,7 @@ def test_a_module_next_to_the_program_is_uploaded_and_its_exception_comes_back(
 ) -> None:
     text = "def half(x):\n    if x % 2:\n        raise ValueError(f'{x} is odd')\n    return x // 2\n"
     (tmp_path / "beside.py").write_text(text)
-    done = python(WITH_A_MODULE, tmp_path, environment)
+    done = script(WITH_A_MODULE, tmp_path, environment)
     assert done.returncode == 1
     assert "ValueError: 3 is odd" in done.stderr
     assert "argosy.sdk.mapping.outcomes.RemoteTraceback" in done.stderr

@@ -4,19 +4,18 @@ Run as a program in place of `podman run`: it creates the container with its own
 inside it, passes the listening socket to the embedded AWS, and then becomes `podman start --attach`. So the endpoint
 is 127.0.0.1 there too, and neither other services of this machine nor its abstract sockets can be reached. A socket
 keeps the network that it was made in, wherever it is passed to (network_namespaces(7)).
-It imports the standard library only, and is run by its path.
+It imports little of the standard library only, because each container waits for it, and is run by its path.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 NOT_STARTED = 126  # what engines say when they cannot run a command
 STOPPED = 128 + signal.SIGTERM
@@ -24,8 +23,7 @@ _BACKLOG = 128
 _OTHERS = ("user", "net")  # the namespaces to enter, in this order: the first gives the right to enter the second
 
 
-@dataclass(frozen=True, slots=True)
-class BoxedStart:
+class BoxedStart(NamedTuple):
     """The arguments of the program. handover: descriptor of a connected Unix socket. create: `podman create ...`."""
 
     handover: int
@@ -34,9 +32,9 @@ class BoxedStart:
     create: tuple[str, ...]
 
     def as_arguments(self) -> list[str]:
-        """The command line; `-P` keeps this folder off the import path."""
+        """The command line; `-I` keeps this folder off the import path, and `-S` the installed packages."""
         told = [str(self.handover), str(self.port), self.name]
-        return [sys.executable, "-P", __file__, *told, *self.create]
+        return [sys.executable, "-IS", __file__, *told, *self.create]
 
     def run(self) -> None:
         """Does not return. SIGTERM ends it when the engine's command has finished: a `podman init` that is cut short
@@ -85,6 +83,8 @@ def _done(command: Sequence[str], told: Sequence[int]) -> bytes:
 
 def _enter(pid: int) -> None:
     """Raises OSError."""
+    import ctypes
+
     library = ctypes.CDLL(None, use_errno=True)
     for kind in filter(lambda each: _differs(pid, each), _OTHERS):
         with open(f"/proc/{pid}/ns/{kind}", "rb") as namespace:
