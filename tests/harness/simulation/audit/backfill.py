@@ -31,7 +31,7 @@ def kept_for(facts: TrialFacts, instance: JSON) -> str:
     run_id = stored.name_of(int(instance["yields_to"]))
     table = stored.task_tables.get(run_id)
     is_open = run_id in stored.root.get("runs", ()) and table is not None and not stored.records[run_id].halted
-    return run_id if is_open and table is not None and (table["status"] == TaskStatus.PENDING).any() else ""
+    return run_id if is_open and table is not None and (table["status"] == TaskStatus.PENDING.value).any() else ""
 
 
 class BackfillChecker(Checker):

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.model.instances import pool_key
+from argosy.model.run_terms import Changes, RunTerms
 from argosy.model.shares.sharing import Cap, ShareQueue
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
@@ -149,7 +150,9 @@ class CapChecker(Checker):
     def _waiting(self) -> list[str]:
         stored = self.facts.stored
         tables = ((run_id, stored.task_tables.get(run_id)) for run_id in stored.root.get("runs", ()))
-        return [run_id for run_id, table in tables if table and bool((table["status"] == TaskStatus.PENDING).any())]
+        return [
+            run_id for run_id, table in tables if table and bool((table["status"] == TaskStatus.PENDING.value).any())
+        ]
 
     def _nothing_is_coming(self) -> bool:
         stored = self.facts.stored
@@ -171,6 +174,7 @@ class UpdateChecker(Checker):
         super().__init__(facts)
         self.judged = 0
         """Intents of runs that a user had changed."""
+        self._terms: dict[str, tuple[Changes, RunTerms]] = {}
         self._seen: dict[str, set[str]] = {}
         """By run, the fields that were changed."""
 
@@ -191,8 +195,14 @@ class UpdateChecker(Checker):
             if run_id in self.facts.jobs:
                 self._check(record, before[run_id], after[run_id])
 
+    def _terms_of(self, record: RunRecord) -> RunTerms:
+        """Its current terms, read again when its users have changed them."""
+        if record.id not in self._terms or self._terms[record.id][0] != record.changes:
+            self._terms[record.id] = record.changes, terms_of_form(self.facts.spec_of(record.id))
+        return self._terms[record.id][1]
+
     def _check(self, record: RunRecord, before: list[StoredAttempt], after: list[StoredAttempt]) -> None:
-        terms = terms_of_form(self.facts.spec_of(record.id))
+        terms = self._terms_of(record)
         if terms.max_concurrent is not None and len(after) > terms.max_concurrent:
             told = f"{len(after)} of its tasks are alive, {terms.max_concurrent} may be"
             self.facts.violated("S9", told, record.id)

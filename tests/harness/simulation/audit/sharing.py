@@ -11,7 +11,6 @@ out: no commit says how long tasks last.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -122,7 +121,8 @@ class SharingChecker(Checker):
         facts, stored, runs = self.facts, self.facts.stored, self._open()
         if not facts.faults_ended_at or len(runs) > MOST_OPEN or stored.environments or stored.floor.instances:
             return True
-        if len({self._shape(run_id) for run_id in runs}) > 1:
+        shapes = [self._shape(run_id) for run_id in runs]
+        if any(shape != shapes[0] for shape in shapes):
             return True
         if any(each.get("yields_to") for each in stored.instances.values()):
             return True  # room is reserved for the run that took it (`audit.preemption`)
@@ -141,7 +141,7 @@ class SharingChecker(Checker):
             record, table = stored.records.get(run_id), stored.task_tables.get(run_id)
             if record is None or table is None or not _may_start(record, now):
                 continue
-            pending = table["status"] == TaskStatus.PENDING
+            pending = table["status"] == TaskStatus.PENDING.value
             if bool((pending & (table["not_before"] <= now - SETTLED_S)).any()):
                 able.add(run_id)
         self._quiet_since = {run_id: self._quiet_since.get(run_id, now) for run_id in able}
@@ -154,9 +154,9 @@ class SharingChecker(Checker):
         """By sharer, its live attempts."""
         return Counter(parties[each.key.run_id] for each in live if each.key.run_id in parties)
 
-    def _shape(self, run_id: str) -> str:
+    def _shape(self, run_id: str) -> list[Any]:
         spec = self.facts.spec_of(run_id)
-        return json.dumps({name: spec.get(name) for name in STARTED}, sort_keys=True)
+        return [spec.get(name) for name in STARTED]
 
 
 def party_of(facts: TrialFacts, run_id: str, queues: Mapping[str, ShareQueue]) -> Party:
