@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,7 +154,7 @@ class ContainerProcess:
         if limit_mib is None or self._over.is_set() or self._out_of_memory or now - self._looked_at < WATCH_S * 0.9:
             return
         self._looked_at = now
-        held = _resident_bytes(self.pid)
+        held = _TREES.resident_bytes(self.pid)
         if held > limit_mib * 1024 * 1024:
             self._held_mib = -(-held // 1024**2)
             self._out_of_memory = True
@@ -218,12 +218,33 @@ def _exit_by_thread(pid: int) -> int:
     return readable
 
 
-def _resident_bytes(pid: int) -> int:
-    total = 0
-    try:
-        root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
-            total += process.memory_info().rss
-    except psutil.Error:
-        return total  # one of the processes ended in the meantime
-    return total
+class ProcessTrees:
+    """The processes of this machine by the one that started them, read once for all programs that look at the same
+    time: with a dozen programs, reading them for each took a third of local mode's CPU time."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._read_at = float("-inf")
+        self._children: dict[int | None, list[psutil.Process]] = {}
+
+    def resident_bytes(self, pid: int) -> int:
+        """The memory of the process and of all that it started, as it was at most WATCH_S ago."""
+        children, total = self._now(), 0
+        found = [psutil.Process(pid)] if psutil.pid_exists(pid) else []
+        for process in found:
+            with suppress(psutil.Error):  # it has ended in the meantime
+                total += process.memory_info().rss
+            found += children.get(process.pid, ())
+        return total
+
+    def _now(self) -> dict[int | None, list[psutil.Process]]:
+        with self._guard:
+            if time.monotonic() - self._read_at >= WATCH_S * 0.9:
+                self._children = {}
+                for process in psutil.process_iter(["ppid"]):
+                    self._children.setdefault(process.info["ppid"], []).append(process)
+                self._read_at = time.monotonic()
+            return self._children
+
+
+_TREES = ProcessTrees()
