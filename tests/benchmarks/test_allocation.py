@@ -118,7 +118,7 @@ def test_no_filling_of_a_real_size_is_worth_more_than_the_bound_says(seed: int) 
 
 def test_the_benchmark_works_in_small(capsys: pytest.CaptureFixture[str]) -> None:
     """So that it cannot become outdated unnoticed."""
-    problem = Problem(market(60, 0), backlog(6, 800, 0))
+    problem = Problem(market(60, 0), backlog(6, 8_000, 0))
     cold, _ = measured("60 pools", problem, capsys, 60)
     assert cold.gap < 0.05
     again = allocate(problem)
