@@ -65,6 +65,33 @@ def a_refusal_spoils_the_call(patch: Patch) -> None:
 
 
 @planted(
+    "every target is split by purchase, which EC2 may refuse",
+    check=scenario(
+        "tests.scenarios.test_readings",
+        "test_a_run_is_bought_for_and_ends_and_its_fleets_go_back_to_nothing",
+        "modify-fleet-total-only",
+    ),
+)
+def targets_are_split(patch: Patch) -> None:
+    def modify(self: AwsFleets, cell: Any, action: Any, fleet_id: str) -> None:
+        spot, on_demand = action.spot_target, action.on_demand_target
+        self._templates.modify_fleet(
+            cell,
+            {
+                "FleetId": fleet_id,
+                "ExcessCapacityTerminationPolicy": "no-termination",
+                "TargetCapacitySpecification": {
+                    "TotalTargetCapacity": spot + on_demand,
+                    "SpotTargetCapacity": spot,
+                    "OnDemandTargetCapacity": on_demand,
+                },
+            },
+        )
+
+    patch.setattr(AwsFleets, "_modify", modify)
+
+
+@planted(
     "a run that cannot start at any price waits forever, and keeps the controller running",
     check=scenario("tests.unit.scheduler.test_decide", PATIENCE),
 )

@@ -70,6 +70,23 @@ def test_a_target_is_absolute_and_ends_nothing_by_itself() -> None:
     }
 
 
+def test_the_total_goes_alone_until_a_fleet_has_had_an_on_demand_target() -> None:
+    ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
+    here = fleets(ec2)
+    for action in (SetTarget(POOL, 3, 0), SetTarget(POOL, 3, 2), SetTarget(POOL, 4, 0)):
+        assert isinstance(target_set(here, action), TargetAccepted)
+    assert [len(each["TargetCapacitySpecification"]) for each in ec2.requests("modify_fleet")] == [1, 3, 3]
+
+
+def test_where_ec2_takes_the_total_only_an_on_demand_target_is_refused_and_a_later_spot_target_is_not() -> None:
+    only = refusal("InvalidTargetCapacitySpecification", "Currently we only support total target capacity modification")
+    ec2 = ScriptedClient("ec2", modify_fleet=[only, only, {"Return": True}])
+    here = fleets(ec2)
+    assert isinstance(target_set(here, SetTarget(POOL, 0, 2)), NotCarriedOut)
+    assert isinstance(target_set(here, SetTarget(POOL, 2, 0)), TargetAccepted)
+    assert ec2.requests("modify_fleet")[-1]["TargetCapacitySpecification"] == {"TotalTargetCapacity": 2}
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -284,6 +301,28 @@ def test_our_fleets_are_found_by_their_tags_with_the_prices_in_force() -> None:
     assert (second.zone, second.spot_target, second.spot_usd_per_hour) == ("us-east-1b", 0, None)
     assert ec2.requests("describe_fleets")[1]["NextToken"] == "n"
     assert ec2.requests("describe_spot_price_history")[0]["InstanceTypes"] == ["c5.xlarge"]
+
+
+@pytest.mark.parametrize("spelling", ["deleted_running", "deleted-running"])
+def test_fleets_are_told_apart_by_their_state_in_either_spelling_and_never_by_a_filter(spelling: str) -> None:
+    states = {1: "active", 2: spelling, 3: "deleted"}
+    listed = [listed_fleet(number, f"c5.xlarge/us-east-1{'abc'[number - 1]}") for number in states]
+    listing = {"Fleets": [{**each, "FleetState": state} for each, state in zip(listed, states.values(), strict=True)]}
+    ec2 = ScriptedClient("ec2", describe_fleets=listing, describe_spot_price_history={"SpotPriceHistory": []})
+    here, home = fleets_of_home(ec2)
+    assert [seen.fleet_id for seen in here.fleets(home, NOW)] == ["fleet-1"]
+    assert "Filters" not in ec2.requests("describe_fleets")[0]
+    instances = [
+        {
+            "InstanceId": instance_id(number),
+            "InstanceType": "c5.xlarge",
+            "State": {"Name": "running"},
+            "Tags": [{"Key": "aws:ec2:fleet-id", "Value": f"fleet-{number}"}],
+        }
+        for number in states
+    ]
+    ec2.scripts["describe_instances"] = {"Reservations": [{"Instances": instances}]}
+    assert [each.fleet_id for each in here.hosts(home)] == ["fleet-1", "fleet-2"]  # a deleted one may still run some
 
 
 def test_prices_are_asked_for_every_five_minutes_and_old_ones_do_when_ec2_is_silent() -> None:

@@ -19,7 +19,7 @@ _DELETED = ("deleted", "deleted_running", "deleted_terminating")
 _FILTERS = {
     "activity-status": lambda fleet: [activity(fleet).replace("_", "-"), activity(fleet)],
     "excess-capacity-termination-policy": lambda fleet: [str(fleet.excess_policy == "termination").lower()],
-    "fleet-state": lambda fleet: [fleet.state.replace("_", "-"), fleet.state],
+    "fleet-state": lambda fleet: [fleet.state.replace("_", "-")],
     "replace-unhealthy-instances": lambda fleet: [str(bool(fleet.request.get("ReplaceUnhealthyInstances"))).lower()],
     "type": lambda fleet: ["maintain"],
 }
@@ -68,6 +68,9 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
         specification = request.get("TargetCapacitySpecification")
         spot, on_demand = fleet.spot_target, fleet.on_demand_target
         if specification is not None:
+            if "modify-fleet-total-only" in self.ledger.readings and len(specification) > 1:
+                message = "Currently we only support total target capacity modification."  # as Terraform quotes it
+                raise Refusal("InvalidTargetCapacitySpecification", message)
             spot, on_demand = read_targets(specification, fleet.default_type)
         configs = request.get("LaunchTemplateConfigs")
         fleet.pools = read_pools(self.ledger, configs) if configs else fleet.pools
