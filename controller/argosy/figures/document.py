@@ -173,11 +173,17 @@ def _grid(title: str, table: Table) -> Markup:
         element("th", name, scope="col", class_=side, **role("columnheader")) if name else element("td", **role("cell"))
         for name, side in zip(names, sides, strict=True)
     ]
-    rows = []
-    for row in table.rows[:ROWS_SHOWN]:
-        cells = zip(row, sides, said, strict=True)
-        shown = (element("td", cell, class_=side, data_head=head, **role("cell")) for cell, side, head in cells)
-        rows.append(element("tr", *shown, **role("row")))
+    # A page has thousands of cells and is made again every few seconds: the tags of a column are written once.
+    tags = [
+        element("td", class_=side, data_head=head, **role("cell")).removesuffix("</td>")
+        for side, head in zip(sides, said, strict=True)
+    ]
+    rows = [
+        element(
+            "tr", *(Markup(f"{tag}{joined(cell)}</td>") for tag, cell in zip(tags, row, strict=True)), **role("row")
+        )
+        for row in table.rows[:ROWS_SHOWN]
+    ]
     return element(
         "table",
         element("caption", title),
