@@ -53,6 +53,13 @@ def test_a_result_counts_even_if_its_writer_was_cut_off_and_died_before_ecs_lear
     assert verdict.ok, told(verdict)
 
 
+def test_tasks_of_a_service_that_have_ended_may_be_stopped_before_their_ends_are_charged() -> None:
+    kinds = frozenset({"daemon", "page-failure", "preemption", "service", "two-versions"})
+    verdict = run_trial(TrialPlan(9_400_165, kinds, instances=6))
+    assert verdict.seen["service"]
+    assert verdict.ok, told(verdict)
+
+
 def test_a_controller_that_died_before_its_first_heartbeat_is_brought_back_although_its_tick_is_disabled() -> None:
     kinds = [
         "crash",

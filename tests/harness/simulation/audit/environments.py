@@ -226,10 +226,11 @@ class EnvironmentChecker(Checker):
             self._violated("E10", env, f"has cost {env.past_usd} by its closed runs, which have cost {closed}")
 
     def _check_stops(self, env: Environment, now: _Known, acts: list[StoredAttempt], least: int) -> None:
-        """A task that is certainly healthy is stopped only while enough others may be healthy."""
+        """A task that is certainly healthy is stopped only while enough others may be healthy. One that has ended by
+        itself is not hurt: until its end is charged, it is stored as running."""
         facts = self.facts
         late_s = A_TICK_S + facts.stands_still_s + facts.clocks_differ_s
-        hurt = [each for each in acts if self._healthy_for_s(each) >= late_s]
+        hurt = [each for each in acts if self._healthy_for_s(each) >= late_s and self._has_not_ended(each)]
         left = [each for each in now.live.values() if not each.stop_cause and self._may_be_healthy(each)]
         if hurt and len(left) < least:
             stopped = [each.key[1:] for each in hurt]
@@ -359,6 +360,10 @@ class EnvironmentChecker(Checker):
         task = self.facts.regions.task(arn)
         agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
         return agent is not None and arn in agent.tasks
+
+    def _has_not_ended(self, each: StoredAttempt) -> bool:
+        task = self.facts.regions.task_by_id(each.task_id)
+        return task is None or task.last_status != "STOPPED"
 
     def _says_it_is_well(self, arn: str) -> bool:
         task = self.facts.regions.task(arn)
