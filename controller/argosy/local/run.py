@@ -12,10 +12,7 @@ from pathlib import Path
 from argosy.local.cloud import LocalAws
 from argosy.local.forks import Forks
 from argosy.local.options import LocalOptions
-
-# Python runs a signal's handler in the main thread, and only between two of its steps. A signal arriving just before
-# the thread blocks, or at another thread, is handled when the wait ends.
-SIGNAL_S = 1.0
+from argosy.runner.alone import SIGNAL_S
 
 
 def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None], forks: Forks | None = None) -> None:

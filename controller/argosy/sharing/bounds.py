@@ -117,7 +117,8 @@ class _Cutting:
         self.closed, self.passing = closed.copy(), bounds.reaches
         self.groups, self.left = len(bounds.left), bounds.left
         sharer = climb.columns.sharer
-        sharers = np.unique(group * (sharer.max(initial=0) + 1) + sharer) // (sharer.max(initial=0) + 1)
+        base = int(sharer.max(initial=0)) + 1
+        sharers = np.unique(group * base + sharer) // base
         self.is_alone = (np.bincount(sharers, minlength=self.groups) < 2)[self.group]
         self.closings: list[Closing] = []
 

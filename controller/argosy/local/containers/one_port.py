@@ -4,7 +4,7 @@ Run as a program in place of `podman run`: it creates the container with its own
 inside it, passes the listening socket to the embedded AWS, and then becomes `podman start --attach`. So the endpoint
 is 127.0.0.1 there too, and neither other services of this machine nor its abstract sockets can be reached. A socket
 keeps the network that it was made in, wherever it is passed to (network_namespaces(7)).
-It imports little of the standard library only, because each container waits for it, and is run by its path.
+It is run by its path and imports only a little of the standard library, because each start of a container waits for it.
 """
 
 from __future__ import annotations

@@ -219,30 +219,34 @@ def _exit_by_thread(pid: int) -> int:
 
 
 class ProcessTrees:
-    """The processes of this machine by the one that started them, read once for all programs that look at the same
-    time: with a dozen programs, reading them for each took a third of local mode's CPU time."""
+    """The children of each process of this machine, read at most once in WATCH_S for all programs.
+
+    Reading them for each program took 5 of the 33 s of CPU time of a demo with 28 tasks.
+    """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._read_at = float("-inf")
-        self._children: dict[int | None, list[psutil.Process]] = {}
+        self._children: dict[int, list[int]] = {}
 
     def resident_bytes(self, pid: int) -> int:
-        """The memory of the process and of all that it started, as it was at most WATCH_S ago."""
-        children, total = self._now(), 0
-        found = [psutil.Process(pid)] if psutil.pid_exists(pid) else []
-        for process in found:
+        """The memory of the process and of all its descendants."""
+        children, tree, left, total = self._now(), set[int](), [pid], 0
+        while left:
+            if (process := left.pop()) not in tree:  # an id that is given again may close a circle
+                tree.add(process)
+                left += children.get(process, ())
+        for process in tree:
             with suppress(psutil.Error):  # it has ended in the meantime
-                total += process.memory_info().rss
-            found += children.get(process.pid, ())
+                total += psutil.Process(process).memory_info().rss
         return total
 
-    def _now(self) -> dict[int | None, list[psutil.Process]]:
+    def _now(self) -> dict[int, list[int]]:
         with self._guard:
             if time.monotonic() - self._read_at >= WATCH_S * 0.9:
                 self._children = {}
                 for process in psutil.process_iter(["ppid"]):
-                    self._children.setdefault(process.info["ppid"], []).append(process)
+                    self._children.setdefault(process.info["ppid"] or 0, []).append(process.pid)
                 self._read_at = time.monotonic()
             return self._children
 
