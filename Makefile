@@ -6,7 +6,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 CDK := node_modules/.bin/cdk
 STAGE ?= main
-# Test processes: two more than two cores, because the end-to-end tests wait much of their time.
+# Test processes for two cores: twice as many, because the end-to-end tests spend much of their time waiting.
 WORKERS ?= 4
 # Each process collects only the files that it runs: see tests/run. The times are in build/test-times.json.
 RUN := $(BIN)/python -m tests.run --processes $(WORKERS)

@@ -40,7 +40,7 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]])
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write pools.csv and backlog.csv for argosy bench allocate.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--sizes", type=int, default=5_000, help="tasks, each of its own size")
+    parser.add_argument("--sizes", type=int, default=5_000, help="number of tasks; each has a different size")
     parser.add_argument("--pools", type=int, default=1_500)
     parser.add_argument("--gpu-share", type=float, default=0.0, help="of the tasks")
     parser.add_argument("--seed", type=int, default=0)

@@ -61,7 +61,7 @@ def test_1_500_pools_and_100_000_tasks(seed: int, capsys: pytest.CaptureFixture[
 @pytest.mark.benchmark
 def test_20_000_pools_and_1_000_000_tasks(capsys: pytest.CaptureFixture[str]) -> None:
     problem = Problem(market(20_000, 0), backlog(100, 1_000_000, 0))
-    cold, cold_s = measured("20,000 pools", problem, capsys, 9)  # what has begun by then is completed
+    cold, cold_s = measured("20,000 pools", problem, capsys, 9)  # the step under way at the limit is completed
     assert cold.gap < 0.02
     assert cold_s < 10
 

@@ -64,7 +64,7 @@ def warning(number: int) -> dict[str, Any]:
 
 
 def heeded(warnings: int) -> tuple[int, float]:
-    """Ticks and seconds until nothing more is placed on any of as many instances."""
+    """Warn each of `warnings` instances. Returns the ticks and seconds until none of them is given tasks."""
     state = crowded_state(warnings)
     queue = Burst([warning(number) for number in range(warnings)])
     engine = Engine(MemoryStore(), queue, IdleExecutor(), load_catalogue(), POLICY, TickingClock(), state=state)

@@ -1,7 +1,7 @@
 """Which implementations of ECS do the contract tests run against?
 
-A case uses only `client` (a boto3 ECS client or a fake), in an existing cluster of its own. Features of only
-some implementations (passing time, reading events) are None elsewhere, and cases that need them are skipped.
+A case uses only `client`, a boto3 ECS client or a fake, in a cluster that no other case uses. A feature that an
+implementation lacks (passing time, reading events) is None, and the cases that need it are skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The environment that a deployment gives its functions, with names of nothing that exists."""
+"""The environment variables of a deployed function. Nothing that they name exists."""
 
 from __future__ import annotations
 

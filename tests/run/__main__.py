@@ -94,7 +94,7 @@ def groups(files: Mapping[str, list[str]], known_s: Mapping[str, float]) -> list
 
 
 def _mixed(groups: Sequence[str], files: Sequence[str]) -> list[str]:
-    """Those that wait and those that compute, each in its order, and evenly mixed: so the cores are never idle."""
+    """Interleave groups that wait with groups that compute, each kind in its order, so that no core is idle."""
     waits = [file.startswith(WAITING) for file in files]
     turn, of_kind = Counter[bool](), Counter(waits)
     place = []

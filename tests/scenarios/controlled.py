@@ -229,8 +229,8 @@ class Controlled:
         self.world.run_until(self.world.now + most_s, lambda: bool(self.events.waiting))
 
     def check(self, engine: Engine) -> None:
-        """A controller that starts now has the same state and the same rows as this one. Checked from time to time,
-        because a change in memory alone stays there. (Trials check the rows after every tick.)"""
+        """A controller that starts now has the same state and the same rows as this one. Checked after each commit,
+        and every CHECK_TICKS against a load of the whole state. (Trials check the rows after every tick.)"""
         state, self.ticks = engine.state, self.ticks + 1
         if state is None or state.version != self.store.version():
             return

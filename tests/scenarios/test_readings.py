@@ -1,4 +1,4 @@
-"""The same stories where AWS's contract is read in the other way. The real engine."""
+"""Scenarios under the less usual reading of contradictory AWS contracts. The real engine."""
 
 from __future__ import annotations
 

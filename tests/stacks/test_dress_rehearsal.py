@@ -179,7 +179,7 @@ def test_the_functions_work_with_the_names_that_the_template_gives_them(
 ) -> None:
     """Our own code against what CloudFormation made: submit, store, wake, prepare, and up to the first order.
 
-    There it ends: moto lacks ModifyFleet, which the controller treats as one of its own faults and works around.
+    It ends at the order, because moto lacks ModifyFleet: the controller treats that as a fault of its own and goes on.
     """
     request = {"action": "SubmitRun", "clientToken": "t-1", "spec": SPEC}
     answer = invoke(stage, monkeypatch, "argosy-api", request)

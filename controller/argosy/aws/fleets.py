@@ -189,7 +189,7 @@ class AwsFleets:
         return HistoryRead(pool.key, latest_shortage(pool.key, records))
 
     def fleets(self, cell: Cell, now: float, check_time: CheckTime = lambda: None) -> Iterator[FleetSeen]:
-        """The stage's live fleets; DescribeFleets cannot filter by tags, and spells states in two ways.
+        """The stage's live fleets, without a filter: none is for tags, and AWS spells that for states in two ways.
 
         Raises AWS_ERRORS and what `check_time` raises.
         """
@@ -310,7 +310,7 @@ def _host_seen(instance: Mapping[str, Any], cell: str) -> HostSeen:
 
 
 def _state(fleet: Mapping[str, Any]) -> str:
-    """`deleted_running` in the reference of the API, `deleted-running` in that of the filter."""
+    """With underscores. The API reference spells `deleted_running`, and its filter `deleted-running`."""
     return str(fleet.get("FleetState") or LIVE_FLEETS[0]).replace("-", "_")
 
 

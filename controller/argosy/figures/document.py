@@ -173,7 +173,7 @@ def _grid(title: str, table: Table) -> Markup:
         element("th", name, scope="col", class_=side, **role("columnheader")) if name else element("td", **role("cell"))
         for name, side in zip(names, sides, strict=True)
     ]
-    # A page has thousands of cells and is made again every few seconds: the tags of a column are written once.
+    # A page has thousands of cells and is built every few seconds, so the opening tag of a column is built once.
     tags = [
         element("td", class_=side, data_head=head, **role("cell")).removesuffix("</td>")
         for side, head in zip(sides, said, strict=True)

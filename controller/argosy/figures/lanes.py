@@ -26,7 +26,7 @@ _KINDS = (
 )
 
 
-class Lifetime(NamedTuple):  # thousands are made at each refresh: quicker than a dataclass
+class Lifetime(NamedTuple):  # a refresh builds thousands, and dataclasses are slower to build
     """An instance of the run. Times in seconds after the origin; ended: the picture's end while it lives."""
 
     id: str

@@ -17,7 +17,7 @@ LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number:
 
 
 class AttemptStatus(IntEnum):
-    """Columns are compared with a member's `value`: with the member itself numpy takes four times as long."""
+    """Compare columns with a member's `value`: with the member itself, numpy takes four times as long."""
 
     FREE = 0  # the row holds nothing
     INTENT = 1  # committed; this controller is about to send it, or has just failed to

@@ -63,7 +63,7 @@ class Ec2Ledger:
         self.quotas: dict[str, int] = {}
         """Spot vCPUs per class (aws.md 4.3); a class that is missing here has no limit."""
         self.readings: set[str] = set()
-        """The contracts of AWS that are read in the other way: `modify-fleet-total-only`."""
+        """Contradictory contracts of AWS that this EC2 takes in the less usual reading: `modify-fleet-total-only`."""
         self.to_fill: dict[str, Ec2Fleet] = {}
         self.on_running: list[Callable[[Ec2Instance], None]] = []
         self.on_shutting_down: list[Callable[[Ec2Instance], None]] = []

@@ -226,8 +226,8 @@ class EnvironmentChecker(Checker):
             self._violated("E10", env, f"has cost {env.past_usd} by its closed runs, which have cost {closed}")
 
     def _check_stops(self, env: Environment, now: _Known, acts: list[StoredAttempt], least: int) -> None:
-        """A task that is certainly healthy is stopped only while enough others may be healthy. One that has ended by
-        itself is not hurt: until its end is charged, it is stored as running."""
+        """A task that is certainly healthy is stopped only while enough others may be healthy. One that has
+        ended by itself does not count: it is stored as running until its end is charged."""
         facts = self.facts
         late_s = A_TICK_S + facts.stands_still_s + facts.clocks_differ_s
         hurt = [each for each in acts if self._healthy_for_s(each) >= late_s and self._has_not_ended(each)]
