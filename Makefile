@@ -113,7 +113,15 @@ test-containers: $(TENSORFLOW) ## Run the tests of the images' programs that nee
 
 # A browser, node, podman and Docker are used where they are installed and work. FRAMEWORKS=no leaves TensorFlow out.
 FRAMEWORKS ?= yes
-test-engines: $(DEV) $(if $(shell command -v npm),$(NODE)) ## Run what needs a container engine, a browser, node or TensorFlow
+# AWS's own engine of event rules, for tests/stacks/test_event_rules.py. Without Maven or a repository they are skipped.
+EVENT_RULES := build/event-rules/.installed
+
+$(EVENT_RULES): tests/evaluators/event_rules/pom.xml
+	@mkdir -p $(@D)
+	@mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D) \
+		&& touch $@ || echo "There is no event-ruler: tests/stacks/test_event_rules.py will be skipped."
+
+test-engines: $(DEV) $(if $(shell command -v npm),$(NODE)) $(if $(shell command -v mvn),$(EVENT_RULES)) ## Run what needs a container engine, a browser, node or TensorFlow
 	@$(RUN) -m 'engine and not deep' $(ARGS)
 	@[ $(FRAMEWORKS) = no ] || $(MAKE) test-containers
 

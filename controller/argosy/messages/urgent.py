@@ -62,7 +62,10 @@ def rule_of(message: Mapping[str, Any]) -> str:
 
 
 def _allows(allowed: list[Any], said: object) -> bool:
+    """Whether the value is allowed, or one of its values if it is a list."""
+    values = said if isinstance(said, list) else [said]
     return any(
-        isinstance(said, str) and said.startswith(each["prefix"]) if isinstance(each, dict) else said == each
+        isinstance(value, str) and value.startswith(each["prefix"]) if isinstance(each, dict) else value == each
         for each in allowed
+        for value in values
     )
