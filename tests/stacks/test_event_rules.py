@@ -36,7 +36,9 @@ OTHERS: tuple[Any, ...] = ("", "x", 7, None, "env:web", "STOPPED", "terminated",
 pytestmark = [
     pytest.mark.stacks,
     pytest.mark.engine,
-    pytest.mark.skipif(not (shutil.which("java") and (JARS / ".installed").exists()), reason="there is no event-ruler: needs mvn, java"),
+    pytest.mark.skipif(
+        not (shutil.which("java") and (JARS / ".installed").exists()), reason="there is no event-ruler: needs mvn, java"
+    ),
 ]
 
 

@@ -23,7 +23,7 @@ def message(source: str, detail_type: str, **detail: Any) -> dict[str, Any]:
         (message("aws.ecs", TASK, lastStatus="RUNNING", group="env:web"), ""),
         (message("aws.ecs", TASK, lastStatus="STOPPED", group="digits-261121-062733-k3f9"), ""),
         (message("aws.ecs", TASK, lastStatus="STOPPED"), ""),
-        (message("aws.ecs", TASK, lastStatus="STOPPED", group=["env:web"]), ""),
+        (message("aws.ecs", TASK, lastStatus="STOPPED", group=["env:web"]), "urgent-ends-of-tasks"),  # as event-ruler
         (message("aws.ec2", HOST, state="terminated"), "urgent-ends-of-instances"),
         (message("aws.ec2", HOST, state="shutting-down"), "urgent-ends-of-instances"),
         (message("aws.ec2", HOST, state="running"), ""),
