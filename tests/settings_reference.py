@@ -24,6 +24,7 @@ MEANINGS = {
     "maxTasksPerInstance": "Most tasks on an instance by type; otherwise 1,023.",
     "attributes": "Attributes for placement constraints: `{GLOB: {NAME: VALUE}}`; all matching globs apply.",
     "coolDownSeconds": "How long an idle instance is kept after an order for its type.",
+    "imagePullSeconds": "The longest pull of an image. A task that is PENDING for longer is stopped and tried again.",
     "priceCaps": "Highest EC2 price: `perInstanceHour`, `perVcpuHour`, `perGpuHour`, in USD.",
     "placementScores": "Let EC2's spot placement scores change prices by up to 10 %.",
     "stopTimeoutSeconds": "Time from SIGTERM to SIGKILL, 2 to 110. A spot warning leaves 120 s.",

@@ -55,6 +55,7 @@ def main() -> int:
         planted_outages,
         planted_pages,
         planted_preemption,
+        planted_pulls,
         planted_quiet,
         planted_schedules,
         planted_services,
@@ -83,7 +84,13 @@ def main() -> int:
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
     assert planted.Patch is planted_daemons.Patch is planted_preemption.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch is planted_quiet.Patch
-    assert planted.Patch is planted_targets.Patch is planted_changes.Patch is planted_entrances.Patch
+    assert (
+        planted.Patch
+        is planted_targets.Patch
+        is planted_changes.Patch
+        is planted_entrances.Patch
+        is planted_pulls.Patch
+    )
     return 1 if missed else 0
 
 

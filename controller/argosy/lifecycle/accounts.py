@@ -69,12 +69,14 @@ def account_for(
         return _OURS[cause]
     if cause is StopCause.TIMED_OUT and seen.stop_code not in HOST_CODES:
         return Account.USER
-    if cause in (StopCause.INTERRUPTED, StopCause.STUCK) or host_was_lost(seen, instance):
+    is_lost = cause in (StopCause.INTERRUPTED, StopCause.STUCK) or host_was_lost(seen, instance)
+    if is_lost or (cause is StopCause.UNPULLED and seen.exit_code is not None):
         return Account.LOST
     if any(sign in seen.reason for sign in CANNOT_START):
         return Account.BUSY if REGISTRY_IS_BUSY.search(seen.reason) else Account.START
     if seen.exit_code is None:
-        return Account.LOST  # it never started, or its end was not seen
+        # It never started, or its end was not seen.
+        return Account.START if cause is StopCause.UNPULLED else Account.LOST
     if has_runner and seen.exit_code == TEMPORARY:
         return Account.START  # the runner has tried for a minute, so a few more tries are enough
     return Account.USER

@@ -132,6 +132,8 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     if state.attempts["absent_since"][row]:
         state.attempts.set(row, absent_since=0.0)
     services.note_sighting(state, row, seen)
+    if seen.pull_started_at and state.attempts["status"][row] == AttemptStatus.LAUNCHED.value:
+        _note_pull(state, row, seen)
     if seen.version <= state.attempts["version"][row]:
         return True
     if _is_open(state, row, seen, now, policy):
@@ -360,6 +362,13 @@ def _run(state: State, row: int, seen: TaskSeen, now: float) -> None:
     run.started_at = run.started_at or started_at
     if run.status is RunStatus.PROVISIONING:
         run.status = RunStatus.RUNNING
+
+
+def _note_pull(state: State, row: int, seen: TaskSeen) -> None:
+    """ECS may tell of a pull while the task is PENDING; with RUNNING and later it no longer matters."""
+    told = {"pull_started_at": seen.pull_started_at, "pull_stopped_at": seen.pull_stopped_at}
+    if seen.last_status not in ("RUNNING", "STOPPED") and any(told[name] > state.attempts[name][row] for name in told):
+        state.attempts.set(row, **told)
 
 
 def _note_gpus(state: State, row: int, gpu_ids: tuple[str, ...]) -> None:

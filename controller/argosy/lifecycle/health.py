@@ -32,7 +32,7 @@ def note_end(state: State, run: Run, instance: Instance, end: AttemptEnd, policy
     account, seconds = end.account, float(run.tasks["seconds"][end.index])
     own = end.cause is StopCause.NONE and account in (Account.USER, Account.START) and not _is_on_trial(state, run)
     at_once = own and seconds < policy.quick_failure_s
-    if not (at_once or end.cause is StopCause.STUCK):
+    if not (at_once or end.cause in (StopCause.STUCK, StopCause.UNPULLED)):
         if instance.strikes and (account is Account.SUCCESS or seconds >= policy.quick_failure_s):
             instance.strikes = 0
             state.changed_instances.add(instance.id)

@@ -56,6 +56,7 @@ EAGER_POLICY = MappingProxyType(
         "takeover_s": 1.0,  # a controller that was killed sends nothing any more
         "stop_again_s": 15.0,
         "pending_patience_s": 36_000.0,
+        "pull_patience_s": 36_000.0,
         "fate_s": 0.0,  # this machine's instances end only on request
         "retry_backoff_s": 0.5,
         "boot_s": 1.0,

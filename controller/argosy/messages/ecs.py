@@ -77,6 +77,8 @@ def task_seen(task: Mapping[str, Any]) -> TaskSeen:
         container_reason=_text(main.get("reason")),
         health=_text(main.get("healthStatus")),
         ports=_ports(main.get("networkBindings") or ()),
+        pull_started_at=epoch_s(task.get("pullStartedAt")),
+        pull_stopped_at=epoch_s(task.get("pullStoppedAt")),
     )
 
 

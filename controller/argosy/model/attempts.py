@@ -37,6 +37,7 @@ class StopCause(IntEnum):
     CAPPED = 5  # the run's budget is used up
     UNHEALTHY = 7  # a service's task whose health command kept failing: charged to the user
     PREEMPTED = 8  # for a run of a queue that may take room from others (`scheduler.taking_room.reclaim`)
+    UNPULLED = 9  # PENDING for longer than a pull of its image may take: rarely the instance's fault
     REPLACED = 6  # a service's task that is no longer wanted, whether or not another one replaces it
 
 
@@ -78,6 +79,8 @@ class AttemptTable(ColumnTable):
         "version": ("i8", 0),  # highest detail.version applied
         "intended_at": ("f8", 0.0),
         "launched_at": ("f8", 0.0),
+        "pull_started_at": ("f8", 0.0),  # of its image, as ECS says while the task is PENDING; 0 = ECS has not
+        "pull_stopped_at": ("f8", 0.0),
         "started_at": ("f8", 0.0),
         "stop_at": ("f8", 0.0),  # when we last asked ECS to stop it
         "stop_cause": ("u1", 0),  # StopCause

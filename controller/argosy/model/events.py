@@ -153,6 +153,8 @@ class TaskSeen:
     health: str = ""  # of the main container; counts only if it was polled from ECS, since no event reports it
     looked_at: float = 0.0  # when that was; 0 = it was not
     ports: tuple[PortBinding, ...] = ()  # of the main container, by TCP
+    pull_started_at: float = 0.0  # of its images; 0 = ECS does not say
+    pull_stopped_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

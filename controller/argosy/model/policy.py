@@ -97,7 +97,8 @@ class Policy:
     takeover_s: float = 900.0  # another controller may send its intents for this long: Lambda ends it then
     ecs_memory_s: float = 3000.0  # ECS shows stopped tasks for an hour; later, absence proves nothing about a launch
     stop_again_s: float = 60.0  # a stop without effect is requested again
-    pending_patience_s: float = 600.0  # launched but not running: stuck
+    pending_patience_s: float = 600.0  # launched, and neither running nor pulling its image: stuck
+    pull_patience_s: float = 1_800.0  # the longest pull of an image
     agent_patience_s: float = 600.0  # an instance whose agent is silent this long is let go; its tasks start elsewhere
     quick_failure_s: float = 60.0  # an attempt that fails sooner speaks against its instance
     max_strikes: int = 3  # after this many in a row, the instance gets no more work

@@ -182,6 +182,8 @@ class Settings(_SettingsModel):
     )
     # After more instances of a type were ordered, none of that type is released for this long.
     cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120
+    # The longest pull of a task's image; a task that is PENDING for longer is started elsewhere.
+    image_pull_s: Annotated[int, Field(alias="imagePullSeconds", ge=600, le=14_400)] = 1_800
     price_caps: PriceCaps = PriceCaps()
     placement_scores: bool = False  # also ask EC2 for its spot placement scores, once an hour; advice only
     # From SIGTERM to SIGKILL; a spot warning leaves 120 s.
@@ -271,6 +273,7 @@ class Settings(_SettingsModel):
             most_tasks_by_type=tuple(self.max_tasks_per_instance.items()),
             attributes_by_type=tuple((glob, tuple(given.items())) for glob, given in self.attributes.items()),
             cool_down_s=self.cool_down_s,
+            pull_patience_s=self.image_pull_s,
             min_idle=self.min_idle,
             min_instances=self.min_instances,
             max_instances=self.max_instances,

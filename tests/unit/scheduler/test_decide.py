@@ -345,11 +345,32 @@ def test_a_warning_stops_an_attempt_at_once_however_much_of_its_time_is_left(aft
     assert stop.cause is StopCause.INTERRUPTED
 
 
-def test_a_task_stuck_in_pending_is_stopped() -> None:
+@pytest.mark.parametrize(
+    ("pulled", "patience_s", "cause"),
+    [
+        ((0.0, 0.0), POLICY.pull_patience_s, StopCause.UNPULLED),
+        ((NOW + 30.0, 0.0), POLICY.pull_patience_s + 30.0, StopCause.UNPULLED),
+        ((NOW + 30.0, NOW + 700.0), POLICY.pending_patience_s + 700.0, StopCause.STUCK),
+    ],
+)
+def test_a_pending_task_is_stopped_after_the_limit_of_what_it_waits_for(
+    pulled: tuple[float, float], patience_s: float, cause: StopCause
+) -> None:
     state = state_with_instance()
     launched(state)
+    told(state, replace(task(1, "PENDING", version=2), pull_started_at=pulled[0], pull_stopped_at=pulled[1]))
+    assert not decided(state, StopAttempt, now=NOW + patience_s - 1.0)
+    (stop,) = decided(state, StopAttempt, now=NOW + patience_s)
+    assert stop.cause is cause
+
+
+def test_a_pending_task_where_the_image_is_needs_no_pull() -> None:
+    state = state_with_instance()
+    launched(state, 0, 1)
+    pending = launched(state, 1, 2)
+    told(state, task(1, "RUNNING"))
     (stop,) = decided(state, StopAttempt, now=NOW + POLICY.pending_patience_s)
-    assert stop.cause is StopCause.STUCK
+    assert (stop.key, stop.cause) == (pending, StopCause.STUCK)
 
 
 def test_a_cancelled_run_stops_what_runs_and_starts_nothing() -> None:

@@ -182,7 +182,7 @@ def _held_back(moment: Moment, run: Run, verdict: str) -> str:
 
 def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
     if verdict == "done":
-        return "no task of this run is waiting for a place"
+        return "no task of this run is waiting for a place" + (f"; {run.waiting}" if run.waiting else "")
     if run.held or not run.task_definition:
         return run.waiting or "the run is being prepared"
     if verdict == "placed":

@@ -19,6 +19,7 @@ from argosy.placement.demand import Batch
 from argosy.scheduler.buying.reasons import why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import RunPlaces
+from argosy.scheduler.upkeep.pending import why_not_running
 
 ORDERED = "waiting for ordered instances to join the cluster"
 NOT_ORDERED = "no instance is ordered for it yet: a tick orders {} at most, and other runs came first"
@@ -94,6 +95,8 @@ def remarks(moment: Moment, runs: Iterable[tuple[RunPlaces, Shortfall]], money: 
             sentence = ORDERED if is_ordered else NOT_ORDERED.format(moment.policy.growth_per_tick)
         elif run.id not in short_of_money:
             sentence = why_all_back_off(run, moment.now) or why_none_may_start(moment.state, run)
+            if not sentence and run.tasks.counts()[TaskStatus.STARTING]:
+                sentence = why_not_running(moment, run)
         unaffordable = run.id in money.unaffordable
         if sentence != run.waiting or unaffordable != bool(run.unaffordable_since):
             found.append(Remark(run.id, sentence, unaffordable))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -41,6 +41,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
 from argosy.scheduler.turns.fair_order import one_each, shares
+from argosy.scheduler.upkeep import pending
 
 MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition outlives its last run by this while others are open: the next run may use it too
@@ -57,6 +58,7 @@ SAID_AGAIN = {
     StopCause.TIMED_OUT: OVER_TIME,
     StopCause.INTERRUPTED: "argosy: the instance is about to be interrupted",
     StopCause.STUCK: "argosy: the task or its instance was stuck",
+    StopCause.UNPULLED: "argosy: its image did not come in time",
     StopCause.REPLACED: REPLACED,
     StopCause.PREEMPTED: PREEMPTED,
     StopCause.UNHEALTHY: UNHEALTHY,
@@ -231,14 +233,17 @@ def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHo
 def stops(moment: Moment) -> Iterator[StopAttempt]:
     """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they
     never started to run. A stop that had no effect is repeated."""
-    state = moment.state
+    state, long_ago = moment.state, moment.now - moment.policy.pending_patience_s
+    slow = state.attempts.has_status(AttemptStatus.LAUNCHED) & (state.attempts["launched_at"] <= long_ago)
+    overdue = pending.overdue(moment) if slow.any() else {}
     runs = {run.number: run for run in state.runs.values()}
-    for row in _stop_candidates(moment).tolist():
+    for row in _stop_candidates(moment, overdue).tolist():
         run = runs.get(int(state.attempts["run"][row]))
         key = state.key_of(row)
         if run is None or key is None:
             continue
         cause, reason = _why_stop(moment, row, run)
+        cause, reason = (cause, reason) if cause is not StopCause.NONE else overdue.get(row, (cause, reason))
         if cause is not StopCause.NONE:
             arn = arn_of_row(state, row)
             if arn is None:
@@ -246,13 +251,13 @@ def stops(moment: Moment) -> Iterator[StopAttempt]:
             yield StopAttempt(arn, cell_of(arn), key, cause, reason)
 
 
-def _stop_candidates(moment: Moment) -> NDArray[np.int64]:
+def _stop_candidates(moment: Moment, overdue: Collection[int]) -> NDArray[np.int64]:
     """Rows that need a closer check, found by columns: of 80,000 live attempts few have to end."""
     state, now, policy = moment.state, moment.now, moment.policy
     table = state.attempts
     known = table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING) & (table["left_at"] == 0)
     look = table["stop_cause"] != StopCause.NONE.value
-    look |= (table["started_at"] == 0) & (now - table["launched_at"] >= policy.pending_patience_s)
+    look[[*overdue]] = True
     for run in state.runs.values():
         if run.cancelled or run.capped_at or run.is_over_time(now):
             look |= table["run"] == run.number
@@ -288,8 +293,6 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
         return StopCause.STUCK, "argosy: the instance has been draining for too long"
     if started_at and timeout_s and now - started_at >= timeout_s:
         return StopCause.TIMED_OUT, f"argosy: the attempt took longer than {timeout_s:.0f} s"
-    if not started_at and now - float(table["launched_at"][row]) >= policy.pending_patience_s:
-        return StopCause.STUCK, "argosy: the task never left PENDING"
     return StopCause.NONE, ""
 
 

@@ -2,7 +2,8 @@
 
 I6: every instance has an owner record. I7: there are not too many. I10: only the deployment's own instances and tasks
 are ended. R14: none costs money at rest. `idle`: none is kept for long without a task, beyond the number that a user
-has requested. `waste`: no sound instance is ended under a running task. R12: once the message of an interruption or a
+has requested. `waste`: no sound instance is ended under a running task. `pull`: no task is given up while its image may
+still come. R12: once the message of an interruption or a
 rebalance recommendation is deleted from the queue, it is stored, and no attempt is placed on that instance any more.
 The message is gone, so a controller that starts then has no other source. That also holds for an instance that is not
 in the state yet.
@@ -23,6 +24,7 @@ from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, O
 JSON = dict[str, Any]
 
 
+GIVEN_UP = ("never left PENDING", "its image was still", "still PENDING after")
 KNOWN_AFTER_S = 1800.0  # by then every instance has an owner record
 STEP_S = 600.0  # a step of a trial that takes longer contained a process that stood still
 IDLE_S = 1800.0  # beyond its linger: by then no instance counts as busy on which nothing runs
@@ -105,6 +107,22 @@ class InstanceChecker(Checker):
     def _stopped(self, request: JSON, reply: JSON) -> None:
         if not str(reply["task"].get("startedBy", "")).startswith("argosy-"):
             self.facts.violated("I10", "a task that is not ours was stopped", request["task"])
+        elif any(words in str(request.get("reason", "")) for words in GIVEN_UP):
+            self._check_pull(request["task"])
+
+    def _check_pull(self, arn: str) -> None:
+        """A task on an instance where the run's image was never complete is given up after the limit of a pull."""
+        facts, task = self.facts, self.facts.regions.task(arn)
+        if task is None or task.started_at or task.pull_stopped_at:
+            return
+        tasks = [
+            each for world in facts.regions.worlds for each in world.ecs.ledger.clusters[world.cluster].tasks.values()
+        ]
+        alike = [each for each in tasks if each.instance is task.instance and each.definition is task.definition]
+        since = max(task.created_at, task.pull_started_at or 0.0)
+        early = facts.world.now - since < facts.policy.pull_patience_s - facts.clocks_differ_s - 1.0
+        if early and not any(each.started_at for each in alike):
+            facts.violated("pull", f"{arn} was given up while its image may still be pulled", arn)
 
     def _terminated(self, request: JSON, reply: JSON) -> None:
         for instance_id in request["InstanceIds"]:

@@ -55,6 +55,8 @@ class AgentBehaviour:
     """From an interruption warning to DRAINING (ECS_ENABLE_SPOT_INSTANCE_DRAINING); None = the option is off."""
     attributes: Mapping[str, str] = field(default_factory=lambda: WITH_RUNNER)
     """ECS_INSTANCE_ATTRIBUTES."""
+    tells_pulls: bool = False
+    """Whether it reports a pull when that begins; the real one does so only with RUNNING or STOPPED."""
     shutdown_code: int | None = None
     """Exit code that every task reports when the operating system shuts down; None = nothing is reported."""
 
@@ -168,6 +170,10 @@ class VirtualAgent:
     def ended(self, arn: str) -> None:
         """The task with this ARN runs no longer."""
         self.tasks.pop(arn, None)
+
+    def tells_pulls(self) -> bool:
+        """Whether it reports a pull when that begins."""
+        return self.behaviour.tells_pulls
 
     def stop_timeout_s(self) -> float:
         """For containers whose definition sets none."""

@@ -60,6 +60,9 @@ class TaskAgent(Protocol):
     def ended(self, arn: str) -> None:
         """The task with this ARN runs no longer."""
 
+    def tells_pulls(self) -> bool:
+        """Whether it reports a pull when that begins."""
+
     def stop_timeout_s(self) -> float:
         """For containers whose definition sets none."""
 
@@ -76,12 +79,14 @@ class VirtualTask:
         self._behaviour = behaviour
         self._definition = definition
         self._running = False
-        self._pull_started_at = agent.clock()
+        self.pull_started_at = agent.clock()
         self._watches: dict[str, HealthWatch] = {}
         """By name of the container."""
 
     def begin(self) -> None:
         """The image is pulled first."""
+        if self._agent.tells_pulls():
+            self._agent.report({"task": self.arn, "status": "PENDING", "pullStartedAt": self.pull_started_at})
         self._later(self._behaviour.pull_s, self._pulled)
 
     def stop(self) -> None:
@@ -104,7 +109,7 @@ class VirtualTask:
             self._end(None, self._behaviour.cannot_start, self._behaviour.cannot_start)
             return
         self._running = True
-        pulled = {"pullStartedAt": self._pull_started_at, "pullStoppedAt": self._agent.clock()}
+        pulled = {"pullStartedAt": self.pull_started_at, "pullStoppedAt": self._agent.clock()}
         self._agent.report({"task": self.arn, "status": "RUNNING", "containers": self._containers("RUNNING"), **pulled})
         for each in self._definition["containerDefinitions"]:
             if each.get("healthCheck"):
