@@ -92,6 +92,19 @@ def targets_are_split(patch: Patch) -> None:
 
 
 @planted(
+    "the targets of a fleet that is being modified are believed, so they are set repeatedly",
+    check=scenario(
+        "tests.scenarios.test_readings",
+        "test_a_run_is_bought_for_and_ends_and_its_fleets_go_back_to_nothing",
+        "old-target-while-modifying",
+    ),
+)
+def old_targets_are_believed(patch: Patch) -> None:
+    see = pools.see_fleet
+    patch.setattr(pools, "see_fleet", lambda state, seen, now: see(state, replace(seen, is_modifying=False), now))
+
+
+@planted(
     "a run that cannot start at any price waits forever, and keeps the controller running",
     check=scenario("tests.unit.scheduler.test_decide", PATIENCE),
 )

@@ -222,6 +222,7 @@ class AwsFleets:
                 on_demand_target=int(target.get("OnDemandTargetCapacity") or 0),
                 spot_usd_per_hour=price,
                 priced_at=priced_at,
+                is_modifying=_state(fleet) == "modifying",
                 is_behind=self._templates.is_behind(fleet["FleetId"]),
                 placement_score=None if scores is None else scores.get((instance_type, zone), 0),
             )

@@ -7,7 +7,7 @@ seconds inside the models, aware datetimes in API replies and ISO strings in eve
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -78,7 +78,8 @@ class AwsRegion:
 
     `now` gives epoch seconds and never goes back. `emit` gets every EventBridge message in order and is called under
     the service's lock: it must not wait for another thread that calls the same service. `id_source` makes the ids of
-    one service, whose name it gets; by default they depend on the service and the region alone.
+    one service, whose name it gets; by default they depend on the service and the region alone. `readings` names the
+    contracts that its services take in the less usual way (`readings.py`).
     """
 
     now: Callable[[], float]
@@ -86,6 +87,7 @@ class AwsRegion:
     account: str = "123456789012"
     emit: Emit = _to_no_one
     id_source: Callable[[str], IdSource] | None = None
+    readings: set[str] = field(default_factory=set)
 
     def ids(self, service: str) -> IdSource:
         """The ids of one service, e.g. "ecs"."""

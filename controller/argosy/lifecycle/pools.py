@@ -43,6 +43,8 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
     before = _shown(pool)
     if not pool.fleet_id:
         _adopt(pool, seen)
+    elif seen.is_modifying:
+        pass  # what EC2 accepted counts: its listing may still show the earlier targets
     elif pool.fleet_id != seen.fleet_id:
         others = {*pool.surplus} - {seen.fleet_id}
         pool.surplus = sorted(others | ({seen.fleet_id} if seen.spot_target + seen.on_demand_target else set()))

@@ -8,12 +8,14 @@ import traceback
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.market import walking_prices
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
+from argosy.emulator.readings import DOCKER_BLOCKS
 from argosy.emulator.region import AwsRegion
 from argosy.local.agents.agent import AgentOptions, Agents, Host
 from argosy.local.agents.log_shipper import LogShipper, LogStore
@@ -21,6 +23,7 @@ from argosy.local.containers.container import LOOPBACK
 from argosy.local.containers.runtime import Runtime
 from argosy.local.options import LocalOptions
 
+DOCKER_BLOCKS_S = 18.0  # 180 s on AWS, in proportion to the patience here
 CLOCK_PERIOD_S = 0.05  # fleets and notices react this fast
 _WARNING = "EC2 Spot Instance Interruption Warning"
 _IMAGES = {False: "ami-0c0ffee0000000001", True: "ami-0c0ffee0000000002"}  # without and with GPU
@@ -37,7 +40,8 @@ class LocalCell:
         self._catalogue = load_catalogue(region)
         self._policy = settings.policy()
         self._forward = forward
-        aws = AwsRegion(time.time, region, account, self._emit, id_source=lambda service: _new_id)
+        self._readings = set(options.readings)
+        aws = AwsRegion(time.time, region, account, self._emit, lambda service: _new_id, self._readings)
         prices = walking_prices(self._catalogue)
         self.ecs = EcsModel(aws)
         # Half of all messages. ECS sends them too, but nothing here reads them: the events of tasks contain as much.
@@ -72,6 +76,11 @@ class LocalCell:
 
     def _up(self, instance: Ec2Instance) -> None:
         kind = self._catalogue[instance.instance_type]
+        if DOCKER_BLOCKS in self._readings:
+            host = Host(instance.instance_id, kind, instance.zone, self._policy.own_attributes_of(kind.name))
+            joins_at = time.time() + DOCKER_BLOCKS_S
+            self.ec2.ledger.later(joins_at, partial(self._agents.post_up, host, instance.image_id))
+            return
         host = Host(instance.instance_id, kind, instance.zone, self._policy.attributes_of(kind.name))
         self._agents.post_up(host, instance.image_id)
 

@@ -80,6 +80,7 @@ class LocalOptions:
     state_dir: Path | None = None  # logs of the functions; None: a temporary folder that goes with the process
     keep: Path | None = None  # where runs, results and logs outlive the process; None: nowhere
     fresh: bool = False  # forget what is there
+    readings: frozenset[str] = frozenset()  # of contradictory contracts of AWS, the less usual ones (emulator/readings)
     boot_s: float = 0.2  # from launch to a running instance
     tick_s: float = 1.0  # replaces the one-minute schedule
     processes: int = field(default_factory=lambda: max(4, os.cpu_count() or 1))  # tasks that really run at once

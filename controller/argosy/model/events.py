@@ -268,6 +268,7 @@ class FleetSeen:
     spot_usd_per_hour: float | None = None
     priced_at: float = 0.0  # when EC2 said so; 0 = now
     placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
+    is_modifying: bool = False  # then the targets may be the earlier ones
     is_behind: bool = False  # whether it launches from an outdated version of its launch template
 
 

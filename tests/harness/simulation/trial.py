@@ -77,6 +77,7 @@ class Trial:
         worlds = [_world(plan.seed, region, zones, behaviour, timeline) for region, zones in (HOME, *further)]
         self.regions, self.world = Regions(*worlds), worlds[0]
         self.owner = Owner(self.regions, faults)
+        self.owner.read_aws()
         policy = self.owner.set_quotas(replace(plan.policy, max_instances=plan.instances))
         policy = self.owner.set_most_tasks(policy)
         self.auditor = Auditor(
@@ -175,6 +176,7 @@ class Trial:
             self.clock.end()
         for machines in self.machine_faults:
             machines.end()
+        self.owner.mend()
         self.deployment.keep_one_controller(upgrade=self.outline.current > 0)
         self.service.leave_alone()
         self.daemon.leave_alone()

@@ -98,6 +98,19 @@ class LocalChoices:
             help="Regions to run in, separated by commas; the first is home. [default: the settings', else us-east-1]",
         ),
     ] = ""
+    reading: Annotated[
+        list[str] | None,
+        typer.Option("--reading", hidden=True, help="For maintainers: docs/maintainers/notes/readings.md. Or `all`."),
+    ] = None
+
+    def readings(self) -> frozenset[str]:
+        """Raises CliError for an unknown one."""
+        from argosy.emulator.readings import known
+
+        try:
+            return frozenset(known(self.reading or ()))
+        except ValueError as fault:
+            raise CliError(f"--reading {fault}") from fault
 
 
 def local(
@@ -128,6 +141,7 @@ def local(
         engine=engine_of(runtime),
         keep=kept.folder,
         fresh=kept.fresh,
+        readings=chosen.readings(),
     )
 
     def greet(aws: LocalAws) -> None:

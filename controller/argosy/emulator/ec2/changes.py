@@ -67,6 +67,16 @@ def shut_down(ledger: Ec2Ledger, instance: Ec2Instance, code: str, reason: str) 
     ledger.later(ledger.now() + ledger.setup.shutdown_s, partial(_terminated, ledger, instance))
 
 
+def delete(ledger: Ec2Ledger, fleet: Ec2Fleet, terminate: bool) -> None:
+    """With its instances or without them."""
+    fleet.state = "deleted_terminating" if terminate else "deleted_running"
+    for instance in list(fleet.members.values()) if terminate else ():
+        shut_down(ledger, instance, "Client.FleetDeleted", "Fleet deleted")
+    if not any(each.fleet_id == fleet.fleet_id for each in ledger.instances.values() if not each.ended_at):
+        fleet.state = "deleted"
+    fleet_state(ledger, fleet, fleet.state)
+
+
 def _run(ledger: Ec2Ledger, instance: Ec2Instance) -> None:
     if instance.state != "pending":
         return

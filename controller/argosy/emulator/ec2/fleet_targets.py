@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from argosy.emulator.ec2.changes import launch, shut_down, warn
+from argosy.emulator.ec2.changes import delete, launch, shut_down, warn
 from argosy.emulator.ec2.events import fleet_obstacle, fleet_state
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, LaunchObstacle
+from argosy.emulator.readings import DELETED_OVER_LIMIT
 
 SCALE_IN_NOTICE_S = 120.0  # victims of a fleet's scale-in get a warning like any other (aws.md 9.4)
 _NO_CAPACITY = LaunchObstacle(
     "allLaunchSpecsTemporarilyBlacklisted",
     "Several attempts to launch instances failed. There is no Spot capacity available.",
 )
-_OVER_QUOTA = LaunchObstacle("spotInstanceCountLimitExceeded", "Max spot instance count exceeded")
+OVER_QUOTA = LaunchObstacle("spotInstanceCountLimitExceeded", "Max spot instance count exceeded")
 
 
 def fill(ledger: Ec2Ledger) -> None:
@@ -50,6 +51,9 @@ def _follow(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
             pool = _choose(ledger, fleet, purchase)
             if isinstance(pool, LaunchObstacle):
                 _run_short(ledger, fleet, pool)
+                if pool is OVER_QUOTA and DELETED_OVER_LIMIT in ledger.readings:
+                    delete(ledger, fleet, terminate=False)
+                    return
                 break
             if (key := _key(pool, purchase)) in ledger.available:
                 ledger.available[key] -= 1
@@ -57,7 +61,8 @@ def _follow(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
 
 
 def _settle_state(ledger: Ec2Ledger, fleet: Ec2Fleet) -> None:
-    if fleet.state != "active":
+    if fleet.state != "active" and ledger.now() >= fleet.settles_at:
+        fleet.old_targets = None
         said = "active" if fleet.state == "submitted" else "modify_succeeded"
         fleet.state = "active"
         fleet_state(ledger, fleet, said)
@@ -75,7 +80,7 @@ def _choose(ledger: Ec2Ledger, fleet: Ec2Fleet, purchase: str) -> CapacityPool |
         return min(able, key=lambda pool: ledger.catalogue[pool.instance_type].on_demand_usd_per_hour)
     able = [pool for pool in able if _within_quota(ledger, pool.instance_type)]
     if not able:
-        return _OVER_QUOTA
+        return OVER_QUOTA
     return min(able, key=lambda pool: ledger.prices(pool.instance_type, pool.zone, ledger.now()))
 
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from argosy.emulator.ec2.changes import shut_down
+from argosy.emulator.ec2.changes import delete
 from argosy.emulator.ec2.events import fleet_state
 from argosy.emulator.ec2.filters import paged, passing
 from argosy.emulator.ec2.fleet_requests import read_pools, read_tags, read_targets
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
 from argosy.emulator.operations import OperationGroup, Refusal, operation
+from argosy.emulator.readings import HYPHENS, OLD_TARGET, ONLY_ACTIVE, TOTAL_ONLY
 from argosy.emulator.region import as_uuid, epoch_s, utc
 
 JSON = dict[str, Any]
 
+MODIFYING_S = 40.0  # under readings in which it takes time
 _DELETED = ("deleted", "deleted_running", "deleted_terminating")
 _FILTERS = {
-    "activity-status": lambda fleet: [activity(fleet).replace("_", "-"), activity(fleet)],
-    "excess-capacity-termination-policy": lambda fleet: [str(fleet.excess_policy == "termination").lower()],
-    "fleet-state": lambda fleet: [fleet.state.replace("_", "-")],
-    "replace-unhealthy-instances": lambda fleet: [str(bool(fleet.request.get("ReplaceUnhealthyInstances"))).lower()],
-    "type": lambda fleet: ["maintain"],
+    "activity-status": lambda view: [view["ActivityStatus"].replace("_", "-"), view["ActivityStatus"]],
+    "excess-capacity-termination-policy": lambda view: [
+        str(view["ExcessCapacityTerminationPolicy"] == "termination").lower()
+    ],
+    "fleet-state": lambda view: [view["FleetState"]],
+    "replace-unhealthy-instances": lambda view: [str(view["ReplaceUnhealthyInstances"]).lower()],
+    "type": lambda view: ["maintain"],
 }
 
 
@@ -63,12 +68,12 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
     def modify_fleet(self, request: JSON) -> JSON:
         """Targets are absolute. The fleet is `modifying` until the next `advance`."""
         fleet = self.ledger.fleet(request["FleetId"])
-        if fleet.state in _DELETED:
+        if fleet.state in _DELETED or (fleet.state == "modifying" and ONLY_ACTIVE in self.ledger.readings):
             raise Refusal("FleetNotInModifiableState", f"The fleet {fleet.fleet_id} is {fleet.state}.")
         specification = request.get("TargetCapacitySpecification")
         spot, on_demand = fleet.spot_target, fleet.on_demand_target
         if specification is not None:
-            if "modify-fleet-total-only" in self.ledger.readings and len(specification) > 1:
+            if TOTAL_ONLY in self.ledger.readings and len(specification) > 1:
                 message = "Currently we only support total target capacity modification."  # as Terraform quotes it
                 raise Refusal("InvalidTargetCapacitySpecification", message)
             spot, on_demand = read_targets(specification, fleet.default_type)
@@ -76,6 +81,8 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
         fleet.pools = read_pools(self.ledger, configs) if configs else fleet.pools
         if (spot, on_demand) != (fleet.spot_target, fleet.on_demand_target):
             fleet.retry_at = 0.0  # a new order is tried at once
+        if self.ledger.readings & {ONLY_ACTIVE, OLD_TARGET}:
+            self._modify_slowly(fleet)
         fleet.spot_target, fleet.on_demand_target = spot, on_demand
         fleet.excess_policy = request.get("ExcessCapacityTerminationPolicy") or fleet.excess_policy
         fleet.state = "modifying" if fleet.state == "active" else fleet.state
@@ -95,7 +102,7 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
                 continue
             before = fleet.state
             if before not in _DELETED:
-                self._delete(fleet, terminate=request["TerminateInstances"])
+                delete(self.ledger, fleet, terminate=request["TerminateInstances"])
             done.append({"FleetId": fleet_id, "PreviousFleetState": before, "CurrentFleetState": fleet.state})
         return {"SuccessfulFleetDeletions": done, "UnsuccessfulFleetDeletions": undone}
 
@@ -104,8 +111,8 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
         """By id or all; the documented filters only (there is none by tag)."""
         ids = request.get("FleetIds")
         fleets = [self.ledger.fleet(each) for each in ids] if ids else list(self.ledger.fleets.values())
-        found = passing(fleets, request.get("Filters"), _FILTERS)
-        return paged(request, "Fleets", [fleet_view(fleet) for fleet in found])
+        views = [fleet_view(fleet, hyphens=HYPHENS in self.ledger.readings) for fleet in fleets]
+        return paged(request, "Fleets", passing(views, request.get("Filters"), _FILTERS))
 
     @operation
     def describe_launch_templates(self, request: JSON) -> JSON:
@@ -166,13 +173,12 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
         ends = {"FleetId": fleet.fleet_id, "StartTime": utc(start), "LastEvaluatedTime": utc(self.ledger.now())}
         return {**page, **ends}
 
-    def _delete(self, fleet: Ec2Fleet, terminate: bool) -> None:
-        fleet.state = "deleted_terminating" if terminate else "deleted_running"
-        for instance in list(fleet.members.values()) if terminate else ():
-            shut_down(self.ledger, instance, "Client.FleetDeleted", "Fleet deleted")
-        if not any(each.fleet_id == fleet.fleet_id for each in self.ledger.instances.values() if not each.ended_at):
-            fleet.state = "deleted"
-        fleet_state(self.ledger, fleet, fleet.state)
+    def _modify_slowly(self, fleet: Ec2Fleet) -> None:
+        """It is `modifying` for a while, and may show what it had before."""
+        fleet.settles_at = self.ledger.now() + MODIFYING_S
+        self.ledger.later(fleet.settles_at, partial(self.ledger.to_fill.__setitem__, fleet.fleet_id, fleet))
+        if OLD_TARGET in self.ledger.readings:
+            fleet.old_targets = fleet.old_targets or (fleet.spot_target, fleet.on_demand_target)
 
 
 def activity(fleet: Ec2Fleet) -> str:
@@ -185,22 +191,23 @@ def activity(fleet: Ec2Fleet) -> str:
     return "pending_termination" if excess else "fulfilled"
 
 
-def fleet_view(fleet: Ec2Fleet) -> JSON:
+def fleet_view(fleet: Ec2Fleet, *, hyphens: bool = False) -> JSON:
     """A FleetData of DescribeFleets."""
+    spot, on_demand = fleet.old_targets or (fleet.spot_target, fleet.on_demand_target)
     shown = ("SpotOptions", "OnDemandOptions", "Context", "ClientToken", "ValidFrom", "ValidUntil")
     return {
         "ActivityStatus": activity(fleet),
         "CreateTime": utc(fleet.created_at),
         "FleetId": fleet.fleet_id,
-        "FleetState": fleet.state,
+        "FleetState": fleet.state.replace("_", "-") if hyphens else fleet.state,
         "ExcessCapacityTerminationPolicy": fleet.excess_policy,
         "FulfilledCapacity": float(len(fleet.members)),
         "FulfilledOnDemandCapacity": float(fleet.count("on-demand")),
         "LaunchTemplateConfigs": [_config(pool) for pool in fleet.pools],
         "TargetCapacitySpecification": {
-            "TotalTargetCapacity": fleet.total_target,
-            "OnDemandTargetCapacity": fleet.on_demand_target,
-            "SpotTargetCapacity": fleet.spot_target,
+            "TotalTargetCapacity": spot + on_demand,
+            "OnDemandTargetCapacity": on_demand,
+            "SpotTargetCapacity": spot,
             "DefaultTargetCapacityType": fleet.default_type,
         },
         "TerminateInstancesWithExpiration": bool(fleet.request.get("TerminateInstancesWithExpiration")),

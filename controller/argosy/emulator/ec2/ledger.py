@@ -62,8 +62,7 @@ class Ec2Ledger:
         """What, besides a lack of capacity, keeps a pool from launching anything, such as a missing image."""
         self.quotas: dict[str, int] = {}
         """Spot vCPUs per class (aws.md 4.3); a class that is missing here has no limit."""
-        self.readings: set[str] = set()
-        """Contradictory contracts of AWS that this EC2 takes in the less usual reading: `modify-fleet-total-only`."""
+        self.readings = region.readings
         self.to_fill: dict[str, Ec2Fleet] = {}
         self.on_running: list[Callable[[Ec2Instance], None]] = []
         self.on_shutting_down: list[Callable[[Ec2Instance], None]] = []

@@ -134,6 +134,10 @@ class Ec2Fleet:
     """Sub-type of the error that keeps it from its target; "" = none."""
     retry_at: float = 0.0
     """When it may try again after a shortage."""
+    settles_at: float = 0.0
+    """When a modification is over, if that takes time."""
+    old_targets: tuple[int, int] | None = None
+    """(spot, on-demand) that it still shows."""
     members: dict[str, Ec2Instance] = field(default_factory=dict)
     """Those alive, by id."""
     history: list[FleetEvent] = field(default_factory=list)

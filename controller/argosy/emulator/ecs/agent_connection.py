@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from argosy.emulator.ecs.changes import call_agent, changed_instance, gone
+from argosy.emulator.ecs.changes import call_agent, changed_instance, gives_room_back_early, gone
 from argosy.emulator.ecs.ledger import EcsLedger
+from argosy.emulator.ecs.resources import admitted
 from argosy.emulator.ecs.views import task_view
 from argosy.emulator.operations import OperationGroup
 
@@ -30,11 +31,14 @@ class AgentConnection(OperationGroup[EcsLedger]):
             instance = self.ledger.known_instance(container_instance_arn)
             if instance is None or not instance.agent_connected:
                 return AgentWork()
-            for task in instance.to_start.values():
+            queued = list(instance.to_start.values())
+            taken = admitted(instance) if gives_room_back_early(self.ledger) else queued
+            for task in taken:
                 task.handed_over = True
-            start = [task_view(self.ledger, task) for task in instance.to_start.values()]
+                del instance.to_start[task.arn]
+            instance.queue_sleeps = False
+            start = [task_view(self.ledger, task) for task in taken]
             stop = list(instance.to_stop)
-            instance.to_start.clear()
             instance.to_stop.clear()
             return AgentWork(start, stop)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.records import ContainerInstance, EcsTask
 from argosy.emulator.ecs.resources import give_back
 from argosy.emulator.ecs.views import emit_instance, emit_task
+from argosy.emulator.readings import QUEUE_STUCK, ROOM_BACK_EARLY
+
+QUEUE_SLEEPS_S = (900.0, 1_200.0)
 
 
 def changed_task(ledger: EcsLedger, task: EcsTask) -> None:
@@ -53,6 +58,9 @@ def want_stopped(ledger: EcsLedger, task: EcsTask, stop_code: str, reason: str) 
         stopped(ledger, task)
         return
     task.instance.to_stop[task.arn] = task
+    if gives_room_back_early(ledger):
+        give_back(task)
+        changed_resources(ledger, task.instance)
     changed_task(ledger, task)
     call_agent(ledger, task.instance)
 
@@ -85,6 +93,8 @@ def stopped(ledger: EcsLedger, task: EcsTask, reason: str | None = None) -> None
     ledger.leaves(ledger.clusters[task.cluster], task)
     changed_task(ledger, task)
     changed_resources(ledger, instance)
+    if instance.to_start and gives_room_back_early(ledger):
+        _wake_queue(ledger, instance)
 
 
 def gone(ledger: EcsLedger, instance: ContainerInstance, stop_code: str, reason: str) -> None:
@@ -98,6 +108,22 @@ def gone(ledger: EcsLedger, instance: ContainerInstance, stop_code: str, reason:
         stopped(ledger, task)
     ledger.leaves(ledger.clusters[instance.cluster], instance)
     changed_instance(ledger, instance)
+
+
+def gives_room_back_early(ledger: EcsLedger) -> bool:
+    """Whether successors wait in the agent's queue for tasks that are stopping."""
+    return bool(ledger.readings & {ROOM_BACK_EARLY, QUEUE_STUCK})
+
+
+def _wake_queue(ledger: EcsLedger, instance: ContainerInstance) -> None:
+    """The end of a task in front wakes the agent's queue, or every second one does."""
+    instance.queue_sleeps = QUEUE_STUCK in ledger.readings and not instance.queue_sleeps
+    if not instance.queue_sleeps:
+        call_agent(ledger, instance)
+        return
+    shortest, longest = QUEUE_SLEEPS_S
+    asleep_s = shortest + ledger.ordinal() * 37 % (longest - shortest)
+    ledger.wakes.append((ledger.now() + asleep_s, partial(call_agent, ledger, instance)))
 
 
 def call_agent(ledger: EcsLedger, instance: ContainerInstance) -> None:

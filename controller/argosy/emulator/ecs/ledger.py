@@ -25,6 +25,7 @@ class EcsLedger:
     def __init__(self, region: AwsRegion) -> None:
         self.lock = RLock()
         self.region = region
+        self.readings = region.readings
         self.now = region.now
         self.new_id = region.ids("ecs")
         self.clusters: dict[str, EcsCluster] = {}
@@ -38,6 +39,8 @@ class EcsLedger:
         the lock; must not block."""
         self.tells_resources = True
         """Whether an instance's event is sent whenever tasks take or free its resources, as ECS does."""
+        self.wakes: list[tuple[float, Callable[[], None]]] = []
+        """Agents whose queues sleep: until when, and how they are woken."""
         self._count = 0
         self._leaving: deque[tuple[float, EcsCluster, EcsTask | ContainerInstance]] = deque()
 
@@ -87,6 +90,10 @@ class EcsLedger:
 
     def catch_up(self) -> None:
         """Forget what ended long ago. Time only moves forward, so the oldest is always in front."""
+        due = [wake for at, wake in self.wakes if at <= self.now()]
+        self.wakes = [(at, wake) for at, wake in self.wakes if at > self.now()] if due else self.wakes
+        for wake in due:
+            wake()
         while self._leaving and self._leaving[0][0] <= self.now():
             _, cluster, record = self._leaving.popleft()
             if isinstance(record, EcsTask):

@@ -91,6 +91,8 @@ class EcsTask:
     version: int = 1
     handed_over: bool = False
     """Whether the agent has received it."""
+    gave_back: bool = False
+    """Whether its instance has its resources again."""
     token: tuple[str, str] | None = None
     """(cluster, clientToken) of the RunTask that started it."""
     started_at: float | None = None
@@ -133,6 +135,8 @@ class ContainerInstance:
     """Those not STOPPED, by ARN."""
     to_start: dict[str, EcsTask] = field(default_factory=dict)
     to_stop: dict[str, EcsTask] = field(default_factory=dict)
+    queue_sleeps: bool = False
+    """Whether its agent has missed that a task in front of its queue ended."""
 
     @property
     def zone(self) -> str:

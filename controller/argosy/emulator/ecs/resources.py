@@ -81,14 +81,39 @@ def take(instance: ContainerInstance, needs: TaskNeeds) -> dict[str, list[str]]:
 
 
 def give_back(task: EcsTask) -> None:
-    """Called once, when the task is STOPPED. AWS may do it when the *desired* status becomes STOPPED, the agent then
-    holds the successor PENDING; this is the careful reading: a GPU id is never in two tasks that are not stopped."""
-    instance = task.instance
+    """Once, when the task is STOPPED: a GPU id is then never in two tasks that are not stopped. Under the readings in
+    `changes.gives_room_back_early` when its *desired* status is STOPPED; the agent then holds the successor PENDING."""
+    if task.gave_back:
+        return
+    task.gave_back, instance = True, task.instance
     instance.free_cpu_units += task.needs.cpu_units
     instance.free_memory_mib += task.needs.memory_mib
     instance.taken_ports -= task.needs.ports
     free = set(instance.free_gpu_ids).union(*(container.gpu_ids for container in task.containers))
     instance.free_gpu_ids = [gpu for gpu in instance.gpu_ids if gpu in free]
+
+
+def admitted(instance: ContainerInstance) -> list[EcsTask]:
+    """The first tasks in an agent's queue that fit beside those that it has: none behind one that does not fit."""
+    found: list[EcsTask] = []
+    there = [task for task in instance.tasks.values() if task.handed_over]
+    for task in instance.to_start.values():
+        if not _fits_beside(instance, task, [*there, *found]):
+            break
+        found.append(task)
+    return found
+
+
+def _fits_beside(instance: ContainerInstance, task: EcsTask, others: list[EcsTask]) -> bool:
+    every = [task, *others]
+    gpus = [gpu for each in every for container in each.containers for gpu in container.gpu_ids]
+    ports = frozenset[tuple[int, str]]().union(*(each.needs.ports for each in others))
+    return (
+        sum(each.needs.cpu_units for each in every) <= instance.cpu_units
+        and sum(each.needs.memory_mib for each in every) <= instance.memory_mib
+        and len(gpus) == len(set(gpus))
+        and not ports & task.needs.ports
+    )
 
 
 def remaining(instance: ContainerInstance) -> list[JSON]:

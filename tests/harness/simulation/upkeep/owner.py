@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from argosy.emulator.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS, READINGS, TOTAL_ONLY
 from argosy.model.policy import Policy, VcpuQuota
 from tests.harness.simulation.faults import Faults
-from tests.harness.simulation.world.deployed_fleets import add_image
+from tests.harness.simulation.world.deployed_fleets import add_deleted_fleets, add_image
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.workload import VCPUS
 
 SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # the quota's names in settings and in EC2
 MOST_INSTANCES = 4  # that a quota lets through
 MOST_IMAGES = 3
+READ_OTHERWISE = 0.35  # share of readings in a trial that has any
 MOST_TASKS, MOST_TASKS_OF = 3, ("*", "c5.*", "g*")  # an instance has 4 vCPUs, so up to 4 tasks fill it
 
 
@@ -46,6 +48,21 @@ class Owner:
         glob = MOST_TASKS_OF[int(len(MOST_TASKS_OF) * world.share("most tasks", "of"))]
         most = 1 + int(MOST_TASKS * world.share("most tasks"))
         return replace(policy, most_tasks_by_type=((glob, most),))
+
+    def read_aws(self) -> None:
+        """AWS reads some contracts in the less usual way, everywhere."""
+        if not self._faults.strikes("readings"):
+            return
+        chosen = {name for name in READINGS if self._world.share("reading", name) < READ_OTHERWISE}
+        chosen -= {TOTAL_ONLY}  # then no on-demand instance can be bought, and a run may have only that way
+        for world in self._regions.worlds:
+            world.readings |= chosen
+
+    def mend(self) -> None:
+        """Once the faults have ended: an AMI that boots, and fleets again where EC2 has deleted one over its limit."""
+        for world in self._regions.worlds:
+            world.readings -= {DOCKER_BLOCKS, DELETED_OVER_LIMIT}
+            add_deleted_fleets(world)
 
     def plan_deployments(self, faulty_s: float) -> None:
         """At random times in the phase of faults."""

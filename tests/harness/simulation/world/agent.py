@@ -57,6 +57,8 @@ class AgentBehaviour:
     """ECS_INSTANCE_ATTRIBUTES."""
     tells_pulls: bool = False
     """Whether it reports a pull when that begins; the real one does so only with RUNNING or STOPPED."""
+    pulls_go_on: bool = False
+    """Whether the image of a task that is stopped during its pull is pulled to the end, and stays."""
     shutdown_code: int | None = None
     """Exit code that every task reports when the operating system shuts down; None = nothing is reported."""
 
@@ -88,6 +90,8 @@ class VirtualAgent:
     connected: bool = True
     tasks: dict[str, VirtualTask] = field(default_factory=dict)
     """By task ARN: the tasks that it has received and that have not ended."""
+    _images: dict[str, float] = field(default_factory=dict)
+    """When each image is there, if `pulls_go_on`."""
     _unsent: list[JSON] = field(default_factory=list)
     _ports: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -146,6 +150,13 @@ class VirtualAgent:
             return
         if self.alive:
             self.ecs.submit_task_state_change(cluster=self.cluster, **change)
+
+    def pull_left_s(self, image: str, whole_s: float) -> float:
+        """How long the image's pull takes, less what is done. An endless one stands for a stuck task, not an image."""
+        if not self.behaviour.pulls_go_on or whole_s == float("inf"):
+            return whole_s
+        there_at = self._images.setdefault(image, self.clock() + whole_s)
+        return max(0.0, min(whole_s, there_at - self.clock()))
 
     def free_port(self, arn: str, number: int) -> int:
         """The lowest of Docker's ports that no other task here has."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from argosy.catalogue.files import document
+from argosy.emulator.ec2.fleet_targets import OVER_QUOTA
 from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.emulator.ec2.service import Ec2Instance
 from tests.harness.simulation.world.world import World
@@ -31,6 +32,14 @@ def add_fleets(world: World, types: Sequence[str], zones: Sequence[str]) -> None
         for zone in zones:
             tags: dict[str, Any] = {_STAGE_TAG: STAGE, _POOL_TAG: f"{name}/{zone}"}
             world.add_fleet(name, zone, **tags)
+
+
+def add_deleted_fleets(world: World) -> None:
+    """New fleets in place of those that EC2 deleted because of a limit."""
+    for fleet in list(world.ec2.ledger.fleets.values()):
+        if fleet_is_ours(fleet) and not fleet.is_live and fleet.short == OVER_QUOTA.sub_type:
+            tags: dict[str, Any] = dict(fleet.tags)
+            world.add_fleet(fleet.pools[0].instance_type, fleet.pools[0].zone, **tags)
 
 
 def add_image(world: World, image_id: str) -> None:

@@ -51,6 +51,9 @@ class TaskAgent(Protocol):
     def report(self, change: JSON) -> None:
         """Tell ECS."""
 
+    def pull_left_s(self, image: str, whole_s: float) -> float:
+        """How long the image's pull takes, less what is done."""
+
     def free_port(self, arn: str, number: int) -> int:
         """Port of its instance for one of a task's ports; always the same one."""
 
@@ -87,7 +90,8 @@ class VirtualTask:
         """The image is pulled first."""
         if self._agent.tells_pulls():
             self._agent.report({"task": self.arn, "status": "PENDING", "pullStartedAt": self.pull_started_at})
-        self._later(self._behaviour.pull_s, self._pulled)
+        image = str(self._definition["containerDefinitions"][0]["image"])
+        self._later(self._agent.pull_left_s(image, self._behaviour.pull_s), self._pulled)
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL at the stop time-out. A task that does not run yet ends without an exit code."""

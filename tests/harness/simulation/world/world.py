@@ -6,7 +6,7 @@ Deterministic: the same seed, workload and calls give the same events, ids and t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -14,6 +14,7 @@ from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.elbv2 import TargetGroupsModel
+from argosy.emulator.readings import DOCKER_BLOCKS, PULL_SURVIVES
 from argosy.emulator.region import AwsRegion, counted_ids
 from tests.harness.simulation.world.agent import AgentBehaviour, VirtualAgent
 from tests.harness.simulation.world.timeline import Timeline
@@ -24,6 +25,7 @@ Sink = Callable[[JSON], None]
 
 CLUSTER = "argosy"
 START = 1_800_000_000.0  # 2027-01-15T08:00:00Z: any time will do
+DOCKER_BLOCKS_S = 180.0  # under the reading docker-restart-blocks
 LOSS_SEEN_S = 5.0  # from the end of an instance until ECS knows it
 
 
@@ -82,6 +84,8 @@ class World:
             emit=self._emit,
             id_source=lambda service: counted_ids(f"{seed}/{service}/{region}"),
         )
+        self.readings = aws.readings
+        """Contracts of AWS that are read in the less usual way (argosy/emulator/readings.py)."""
         self.ecs = EcsModel(aws)
         self.ec2 = Ec2Model(aws, machines)
         self.elbv2 = TargetGroupsModel(self.ec2.runs)
@@ -149,6 +153,11 @@ class World:
     def _usual_agent(self, instance: Ec2Instance) -> AgentBehaviour:
         return AgentBehaviour(register_s=15.0 + 15.0 * self.share("register", instance.instance_id))
 
+    def _as_read(self, behaviour: AgentBehaviour) -> AgentBehaviour:
+        if DOCKER_BLOCKS in self.readings:
+            behaviour = replace(behaviour, register_s=behaviour.register_s + DOCKER_BLOCKS_S, attributes={})
+        return replace(behaviour, pulls_go_on=PULL_SURVIVES in self.readings)
+
     def _boot(self, instance: Ec2Instance) -> None:
         agent = VirtualAgent(
             ecs=self.ecs,
@@ -157,7 +166,7 @@ class World:
             machine=self.catalogue[instance.instance_type],
             timetable=self,
             workload=self._workload_now,
-            behaviour=self.agent_behaviour(instance),
+            behaviour=self._as_read(self.agent_behaviour(instance)),
         )
         self.agents[instance.instance_id] = agent
         agent.boot()
