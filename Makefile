@@ -121,7 +121,14 @@ $(EVENT_RULES): tests/evaluators/event_rules/pom.xml
 	@mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D) \
 		&& touch $@ || echo "There is no event-ruler: tests/stacks/test_event_rules.py will be skipped."
 
-test-engines: $(DEV) $(if $(shell command -v npm),$(NODE)) $(if $(shell command -v mvn),$(EVENT_RULES)) ## Run what needs a container engine, a browser, node or TensorFlow
+# An evaluator of IAM policies that is not ours, for tests/stacks/test_rights_of_calls.py (decision 61).
+RIGHTS := build/rights/.installed
+
+$(RIGHTS): $(wildcard tests/evaluators/rights/*)
+	@mkdir -p $(@D) && cp $^ $(@D)
+	@npm ci --prefix $(@D) --silent --no-audit --no-fund --no-update-notifier && touch $@
+
+test-engines: $(DEV) $(if $(shell command -v npm),$(NODE) $(RIGHTS)) $(if $(shell command -v mvn),$(EVENT_RULES)) ## Run what needs a container engine, a browser, node or TensorFlow
 	@$(RUN) -m 'engine and not deep' $(ARGS)
 	@[ $(FRAMEWORKS) = no ] || $(MAKE) test-containers
 

@@ -13,7 +13,7 @@ from aws_cdk import custom_resources as cr
 from constructs import Construct
 
 from argosy.settings.settings import Settings
-from stacks import bundle, grants, nag
+from stacks import bundle, ending_grants, grants, nag
 from stacks.functions import Function, FunctionProps, log_group
 from stacks.store import Store
 
@@ -32,7 +32,7 @@ class CellGuard(Construct):
                 description="Argosy: refuses to leave out a cell that still has instances",
                 code=bundle.small_code(bundle.CELL_GUARD_FILES),
                 handler="argosy.aws.cell_guard.on_event",
-                rights=grants.cell_guard(grants.Arns(settings)),
+                rights=ending_grants.cell_guard(grants.Arns(settings)),
                 environment={"ARGOSY_STAGE": settings.stage, "ARGOSY_TABLE": f"{settings.prefix}-state"},
                 timeout_s=300,
                 memory_mib=256,

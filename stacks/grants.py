@@ -116,7 +116,6 @@ def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 def _clock(arns: Arns) -> list[iam.PolicyStatement]:
     """Schedules of our group, which fire with the one role for that; and the right to report a missed time."""
-    bus = arns.of("events", "event-bus/default")
     return [
         allow([f"scheduler:{name}Schedule" for name in ("Create", "Update", "Delete")], [arns.schedules]),
         allow(
@@ -124,8 +123,18 @@ def _clock(arns: Arns) -> list[iam.PolicyStatement]:
             [arns.role("schedules")],
             StringEquals={"iam:PassedToService": "scheduler.amazonaws.com"},
         ),
-        allow(["events:PutEvents"], [bus], StringEquals={"events:source": "argosy"}),
+        _publish(arns),
     ]
+
+
+def _publish(arns: Arns) -> iam.PolicyStatement:
+    """Our own events. AWS lists `events:source` as a key of several values, its user guide compares it like a key of
+    one: this form holds under both, and only when the key is there."""
+    said: dict[str, dict[str, str | list[str]]] = {
+        "ForAllValues:StringEquals": {"events:source": "argosy"},
+        "Null": {"events:source": "false"},
+    }
+    return allow(["events:PutEvents"], [arns.of("events", "event-bus/default")], **said)
 
 
 def schedules(arns: Arns) -> list[iam.PolicyStatement]:
@@ -149,12 +158,11 @@ def _state(arns: Arns) -> list[iam.PolicyStatement]:
     # A transaction needs the rights of the writes in it.
     items = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"]
     messages = ["ReceiveMessage", "DeleteMessage"]
-    bus = arns.of("events", "event-bus/default")
     return [
         allow([f"dynamodb:{name}" for name in items], [arns.table]),
         allow([f"sqs:{name}" for name in messages], [arns.queue]),
         allow(["events:EnableRule", "events:DisableRule"], [arns.tick]),
-        allow(["events:PutEvents"], [bus], StringEquals={"events:source": "argosy"}),
+        _publish(arns),
     ]
 
 
@@ -192,10 +200,34 @@ def _task_roles(arns: Arns) -> list[str]:
 
 def _instances(arns: Arns) -> list[iam.PolicyStatement]:
     return [
-        *_ending(arns, arns.settings.cells),
+        *ending(arns, arns.settings.cells),
         # EC2's list calls have no resource. Launch templates: whether a fleet launches from the newest version.
         allow([*_market(arns), "ec2:DescribeLaunchTemplates"], ["*"]),
         allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
+    ]
+
+
+def ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
+    """Change fleets and end instances that carry our tag. places: Regions, or "*" for all of them."""
+    ours: dict[str, str | list[str]] = {"aws:ResourceTag/argosy:stage": arns.settings.stage}
+
+    def ec2(*names: str) -> list[str]:
+        return [arns.of("ec2", f"{name}/*", place) for name in names for place in places]
+
+    # ModifyFleet also needs rights for the launch parameters: AWS's Service Authorization Reference names image,
+    # launch template and subnet. An image of AWS's has no account and no tag of ours. PassRole: EC2 requires it of a
+    # caller who makes a fleet launch instances with a role, and may do so for every change of a fleet.
+    images = [f"arn:{arns.partition}:ec2:{place}::image/*" for place in places]
+    return [
+        allow(["ec2:DescribeFleets", "ec2:DescribeInstances"], ["*"]),
+        allow(["ec2:ModifyFleet"], ec2("fleet", "launch-template"), StringEquals=ours),
+        allow(["ec2:ModifyFleet"], [*images, *ec2("subnet")]),
+        allow(["ec2:TerminateInstances"], ec2("instance"), StringEquals=ours),
+        allow(
+            ["iam:PassRole"],
+            [arns.role(f"instance-{place}") for place in places],
+            StringEquals={"iam:PassedToService": "ec2.amazonaws.com"},
+        ),
     ]
 
 
@@ -271,91 +303,6 @@ def instance(arns: Arns, region: str, runners: Sequence[str]) -> list[iam.Policy
         allow(["ecs:TagResource"], [hosts], StringEquals={"ecs:CreateAction": "RegisterContainerInstance"}),
         allow(["ecs:DiscoverPollEndpoint"], ["*"]),  # has no resource
         allow(["s3:GetObject"], runners),
-    ]
-
-
-def freeing(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
-    """The rights of `controller/argosy/aws/shutdown.py`: find all our resources, lower fleets and end instances."""
-    return [allow(["ec2:DescribeLaunchTemplates"], ["*"]), *_ending(arns, places)]
-
-
-def _ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
-    """Change fleets and end instances that carry our tag. places: Regions, or "*" for all of them."""
-    ours: dict[str, str | list[str]] = {"aws:ResourceTag/argosy:stage": arns.settings.stage}
-
-    def ec2(*names: str) -> list[str]:
-        return [arns.of("ec2", f"{name}/*", place) for name in names for place in places]
-
-    # ModifyFleet also needs rights for the launch parameters: AWS's Service Authorization Reference names image,
-    # launch template and subnet. An image of AWS's has no account and no tag of ours. PassRole: EC2 requires it of a
-    # caller who makes a fleet launch instances with a role, and may do so for every change of a fleet.
-    images = [f"arn:{arns.partition}:ec2:{place}::image/*" for place in places]
-    return [
-        allow(["ec2:DescribeFleets", "ec2:DescribeInstances"], ["*"]),
-        allow(["ec2:ModifyFleet"], ec2("fleet", "launch-template"), StringEquals=ours),
-        allow(["ec2:ModifyFleet"], [*images, *ec2("subnet")]),
-        allow(["ec2:TerminateInstances"], ec2("instance"), StringEquals=ours),
-        allow(
-            ["iam:PassRole"],
-            [arns.role(f"instance-{place}") for place in places],
-            StringEquals={"iam:PassedToService": "ec2.amazonaws.com"},
-        ),
-    ]
-
-
-def _records(arns: Arns, *actions: str) -> iam.PolicyStatement:
-    """The heartbeat, the switches and the cells' records in home's table, and no other item."""
-    return _of_partition(arns, "CONTROL", *actions)
-
-
-def _of_partition(arns: Arns, partition: str, *actions: str) -> iam.PolicyStatement:
-    keys: dict[str, str | list[str]] = {"dynamodb:LeadingKeys": [partition]}
-    names = [f"dynamodb:{action}" for action in actions]
-    return allow(names, [arns.table], **{"ForAllValues:StringEquals": keys})
-
-
-def _reach(arns: Arns, region: str) -> list[str]:
-    """The Regions where a function of this Region's stack may end instances. Home's: wherever a cell ever was, because
-    the current settings may no longer name some."""
-    return ["*"] if region == arns.settings.region else [region]
-
-
-def watchdog(arns: Arns, region: str) -> list[iam.PolicyStatement]:
-    """Reads the records; ends the instances. Home's watchdog also checks whether a request waits, and enables the
-    tick."""
-    waking = [_of_partition(arns, "INBOX", "Query"), allow(["events:EnableRule"], [arns.tick])]
-    at_home = region == arns.settings.region
-    return [_records(arns, "Query"), *(waking if at_home else []), *freeing(arns, _reach(arns, region))]
-
-
-def cell_guard(arns: Arns) -> list[iam.PolicyStatement]:
-    """Looks at cells and writes their records; changes nothing in EC2."""
-    looks = ["ec2:DescribeFleets", "ec2:DescribeInstances", "ec2:DescribeLaunchTemplates"]
-    return [_records(arns, "Query", "PutItem", "DeleteItem"), allow(looks, ["*"])]
-
-
-def teardown_begin(arns: Arns, region: str) -> list[iam.PolicyStatement]:
-    """Stops the launches; home's also stops the tick."""
-    tick = [allow(["events:DisableRule"], [arns.tick])] if region == arns.settings.region else []
-    return [_records(arns, "PutItem"), *tick]
-
-
-def teardown_wait(arns: Arns, region: str, bucket: str | None = None) -> list[iam.PolicyStatement]:
-    """Ends the instances, clears the cluster; empties a bucket that goes too."""
-    cluster = arns.of("ecs", f"cluster/{arns.settings.prefix}", region)
-    emptying = (
-        [
-            allow(["s3:ListBucketVersions"], [bucket]),
-            allow(["s3:DeleteObject", "s3:DeleteObjectVersion"], [f"{bucket}/*"]),
-        ]
-        if bucket
-        else []
-    )
-    return [
-        _records(arns, "Query", "PutItem"),
-        *freeing(arns, _reach(arns, region)),
-        allow(["ecs:ListContainerInstances", "ecs:DeregisterContainerInstance"], [cluster]),
-        *emptying,
     ]
 
 

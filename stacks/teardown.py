@@ -15,7 +15,7 @@ from aws_cdk import custom_resources as cr
 from constructs import Construct, IConstruct
 
 from argosy.settings.settings import Settings
-from stacks import bundle, grants, nag
+from stacks import bundle, ending_grants, grants, nag
 from stacks.functions import Function, FunctionProps, log_group
 
 POLL_S = 20
@@ -40,9 +40,9 @@ class Teardown(Construct):
         super().__init__(scope, id)
         arns = grants.Arns(settings)
         begin = self._handler(
-            settings, bucket, "Begin", "on_event", "stops the launches", grants.teardown_begin(arns, region)
+            settings, bucket, "Begin", "on_event", "stops the launches", ending_grants.teardown_begin(arns, region)
         )
-        rights = grants.teardown_wait(arns, region, bucket.bucket_arn if bucket else None)
+        rights = ending_grants.teardown_wait(arns, region, bucket.bucket_arn if bucket else None)
         wait = self._handler(settings, bucket, "Wait", "is_complete", "terminates instances until none is left", rights)
         provider = cr.Provider(
             self,

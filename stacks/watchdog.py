@@ -13,7 +13,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from argosy.settings.settings import Settings
-from stacks import bundle, grants
+from stacks import bundle, ending_grants, grants
 from stacks.functions import Function, FunctionProps
 
 EVERY_MINUTES = 15  # 2,900 short invocations a month: within Lambda's free requests, and a cent without
@@ -35,7 +35,7 @@ class Watchdog(Construct):
                 description="Argosy: terminates instances whose controller is down",
                 code=bundle.small_code(bundle.WATCHDOG_FILES),
                 handler=f"argosy.aws.watchdog.{'handler' if home else 'cell_handler'}",
-                rights=grants.watchdog(grants.Arns(settings), region),
+                rights=ending_grants.watchdog(grants.Arns(settings), region),
                 environment={
                     "ARGOSY_STAGE": settings.stage,
                     "ARGOSY_TABLE": f"{settings.prefix}-state",

@@ -14,6 +14,7 @@ from typing import Any
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.deployment import local_settings
+from argosy.local.forks import Forks
 from argosy.local.options import EAGER_POLICY, LocalOptions
 from tests.fakes.local_mode import local_aws
 
@@ -131,7 +132,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, cells: Sequence[str] = ("us-east-1",), **policy: float) -> Iterator[Cluster]:
+def cluster(
+    folder: Path, cells: Sequence[str] = ("us-east-1",), forks: Forks | None = None, **policy: float
+) -> Iterator[Cluster]:
     image = folder / "containers" / "worker"
     image.mkdir(parents=True)
     (image / "Dockerfile").write_text('FROM scratch\nENTRYPOINT ["python", "worker.py"]\n')
@@ -139,7 +142,7 @@ def cluster(folder: Path, cells: Sequence[str] = ("us-east-1",), **policy: float
     settings = local_settings(cells=list(cells))
     options = LocalOptions(settings, folder / "containers", boot_s=0.2, tick_s=0.3, stop_timeout_s=5.0)
     options = replace(options, policy={**EAGER_POLICY, **policy}, state_dir=folder / "state")
-    with local_aws(options) as aws:
+    with local_aws(options, forks) as aws:
         clients = LocalClients(aws.endpoint_url, "us-east-1")
         try:
             yield Cluster(aws, clients)

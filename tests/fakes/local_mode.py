@@ -15,8 +15,9 @@ from argosy.local.options import LocalOptions
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def local_aws(options: LocalOptions) -> LocalAws:
-    return LocalAws(options=options, forks=forks())
+def local_aws(options: LocalOptions, forks_of: Forks | None = None) -> LocalAws:
+    """forks_of: where the functions are forked; absent = the server that all tests of this process share."""
+    return LocalAws(options=options, forks=forks_of or forks())
 
 
 @cache
