@@ -19,7 +19,8 @@ from botocore.exceptions import (
 )
 
 AWS_ERRORS = (ClientError, BotoCoreError)  # what a call raises when AWS, or the connection to it, fails
-MESSAGE_LIMIT = 300  # characters kept of a message; long enough for a role's ARN and an action
+MESSAGE_LIMIT = 400  # characters kept of a message; long enough for a role's ARN, an action, a fleet's ARN and a policy
+_ENCODED = re.compile(r"\s*Encoded authorization failure message: \S*")  # hundreds of characters
 
 
 class FailureKind(StrEnum):
@@ -131,7 +132,7 @@ def classify(error: BaseException) -> CallFailure:
         unsent = isinstance(error, ParamValidationError)
         return CallFailure(_kind_of_exception(error), type(error).__name__, str(error)[:MESSAGE_LIMIT], unsent)
     said = error.response.get("Error", {})
-    code, message = str(said.get("Code", "")), str(said.get("Message", ""))
+    code, message = str(said.get("Code", "")), _ENCODED.sub("", str(said.get("Message", "")))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
     reasons = {str(reason.get("Code")) for reason in error.response.get("CancellationReasons") or ()}
     kind = FailureKind.THROTTLED if reasons & _THROTTLED_TRANSACTION else _kind_of_answer(code, message, status)

@@ -22,7 +22,7 @@ from argosy.aws.fleet_templates import FleetTemplates
 from argosy.aws.placement_scores import PlacementScores
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
-from argosy.messages.fleet_faults import latest_shortage, shortage
+from argosy.messages.fleet_faults import latest_shortage, refusal, shortage
 from argosy.model.actions import LookUpHosts, ReadHistory, SetTarget, Terminate
 from argosy.model.events import (
     Event,
@@ -61,7 +61,7 @@ class AwsFleets:
         self._prices, self._scores = SpotPrices(), scores
         self._templates = FleetTemplates(STAGE_TAG, stage, clock)
         self._ours: dict[str, set[str]] = {}  # by cell: ids of all our fleets that were ever listed
-        self._unlisted: dict[str, str] = {}  # by cell: why not, in this pass
+        self._unlisted: dict[str, CallFailure] = {}  # by cell: EC2's refusal to list its fleets, in this pass
         self._on_demand: set[str] = set()  # ids of fleets that have had an on-demand target in this process
 
     def list_before_buying(self, targets: Iterable[SetTarget], state: State, deadline: float) -> None:
@@ -79,9 +79,9 @@ class AwsFleets:
             try:
                 self._list(cell, check_time)
             except AWS_ERRORS as error:
-                self._unlisted[name] = _heard(cell, error).text
+                self._unlisted[name] = _heard(cell, error)
             except _TimeIsUp:
-                self._unlisted[name] = TIME_WAS_UP
+                log.info("there is no time to list the fleets of %s", name)
 
     def set_target(self, action: SetTarget, state: State, deadline: float) -> Event:
         pool = state.pools.get(action.pool)
@@ -90,16 +90,14 @@ class AwsFleets:
             return NotCarriedOut(f"there is no fleet for {action.pool}")
         target = action.spot_target + action.on_demand_target
         if target and cell.name not in self._ours:
-            return _not_listed(action, self._unlisted.get(cell.name, TIME_WAS_UP))
+            unlisted = self._unlisted.get(cell.name)
+            return _not_set(action, unlisted) if unlisted else NotCarriedOut(TIME_WAS_UP)
         if not cell.rates.fleets.take(deadline):
             return NotCarriedOut(TIME_WAS_UP)
         try:
             self._modify(cell, action, action.fleet_id or pool.fleet_id)
         except AWS_ERRORS as error:
-            fault = _heard(cell, error)
-            if fault.kind is FailureKind.CAPACITY:
-                return shortage(action.pool, fault.code, fault.message)
-            return NotCarriedOut(f"{action.pool}: {fault.text}", about=Subject(What.TARGET, action.pool))
+            return _not_set(action, _heard(cell, error))
         return TargetAccepted(action.pool, action.spot_target, action.on_demand_target, action.fleet_id)
 
     def _modify(self, cell: Cell, action: SetTarget, fleet_id: str) -> None:
@@ -267,11 +265,14 @@ class AwsFleets:
         return list(read_each(lambda each: replace(_host_seen(each, cell.name), at=asked_at), instances))
 
 
-def _not_listed(action: SetTarget, why: str) -> NotCarriedOut:
-    """Only an answer from EC2 counts as a setback."""
-    if why == TIME_WAS_UP:
-        return NotCarriedOut(why)
-    return NotCarriedOut(f"{action.pool}: {why}", about=Subject(What.TARGET, action.pool))
+def _not_set(action: SetTarget, fault: CallFailure) -> Event:
+    """What EC2's answer says about the pool. While a fleet is being changed, the order stays and is sent again."""
+    if fault.kind is FailureKind.CAPACITY:
+        return shortage(action.pool, fault.code, fault.message)
+    passing = fault.passing or fault.kind is FailureKind.CONFLICT
+    if passing or action.fleet_id:
+        return NotCarriedOut(fault.text, about=Subject(What.TARGET, action.pool), passing=passing)
+    return refusal(action.pool, fault.code, fault.message)
 
 
 def _settled(instance_id: str, state: State, accepted: Mapping[str, bool]) -> bool:

@@ -24,9 +24,11 @@ from argosy.model.events import (
     Event,
     FleetSeen,
     HostSeen,
+    NotCarriedOut,
     Observed,
     TaskSeen,
 )
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
 # No call begins after this. Waiting, execution, the sweep and one call under way then fit into the time that an
@@ -89,8 +91,8 @@ class Observer:
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
         fleets: list[FleetSeen] = []
-        unread: list[ActionFailed] = []
-        gather = partial(_gather, unread)
+        faults: list[ActionFailed | NotCarriedOut] = []
+        gather = partial(_gather, faults)
         whole = {"tasks": True, "container instances": True, "hosts": True}
         for cell in self._cells.values():
             listed = _container_instances(cell, self._wait)
@@ -118,7 +120,8 @@ class Observer:
             hosts_complete=whole["hosts"],
             whole_cells=frozenset(whole_cells),
             cells=frozenset(self._cells),
-            unread=tuple(unread),
+            unread=tuple(fault for fault in faults if isinstance(fault, ActionFailed)),
+            broken_off=tuple(fault for fault in faults if isinstance(fault, NotCarriedOut)),
         )
 
     def _wait(self, cell: Cell) -> None:
@@ -203,14 +206,14 @@ def _all_of(gathering: Generator[None, None, bool]) -> bool:
 
 
 def _gather(
-    unread: list[ActionFailed], into: list[Any], listing: Iterable[Any], cell: Cell, what: str
+    faults: list[ActionFailed | NotCarriedOut], into: list[Any], listing: Iterable[Any], cell: Cell, what: str
 ) -> Generator[None, None, bool]:
     """Collect what the listing shows, with a pause after each item. False when it broke off or Argosy could not read
     all of it: then absence from the listing proves nothing."""
-    could_read = len(unread)
+    known = len(faults)
     try:
         for each in listing:
-            (unread if isinstance(each, ActionFailed) else into).append(each)
+            (faults if isinstance(each, ActionFailed) else into).append(each)
             yield
     except _BrokeOff as broke_off:
         log.warning("the listing of %s in %s failed: %s", what, cell.name, broke_off)
@@ -222,6 +225,7 @@ def _gather(
             return True
         if fault.kind is FailureKind.THROTTLED and what in ("tasks", "container instances"):
             cell.rates.reads.throttled()
-        log.warning("the listing of %s in %s failed: %s", what, cell.name, fault.text)
-        return False
-    return len(unread) == could_read
+        sentence = f"the {what} of {cell.name} cannot be listed: {fault.text}"
+        log.warning(sentence)
+        faults.append(NotCarriedOut(sentence, about=Subject(What.LIST, f"{what} {cell.name}"), passing=fault.passing))
+    return len(faults) == known

@@ -19,6 +19,7 @@ from argosy.lifecycle import (
     open_ends,
     pools,
     quarantine,
+    refusals,
     revival,
     suspended_tasks,
     suspension,
@@ -361,7 +362,8 @@ def fleet_seen(event: events.FleetSeen, state: State, now: float, policy: Policy
 
 @_apply.register
 def target_accepted(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
-    carried_out(state, What.TARGET, event.pool)
+    if state.setbacks:
+        refusals.end_refusal(state, state.pools[event.pool])
     pools.fleet_told(state, event)
 
 
@@ -372,7 +374,8 @@ def targets_changed(event: TargetsRegistered | TargetsDeregistered, state: State
 
 @_apply.register
 def pool_short(event: events.PoolShort, state: State, now: float, policy: Policy) -> None:
-    pools.note_shortage(state, event, now, policy)
+    note = refusals.refuse_order if event.refused else pools.note_shortage
+    note(state, event, now, policy)
 
 
 @_apply.register
@@ -394,6 +397,8 @@ def observed(event: events.Observed, state: State, now: float, policy: Policy) -
     hosts.miss_registrations(state, event, policy)
     pools.miss_fleets(state, event)
     pools.count_hours(state, event.at, policy)
+    if event.broken_off or state.setbacks:
+        refusals.note_listings(state, event, now)
     state.observed_at = event.at
     state.losses.seen |= event.whole_cells
     if event.hosts_complete:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from argosy.model.policy import Policy
-from argosy.model.setbacks import MAX_REASON, Setback, Subject, What
+from argosy.model.setbacks import HOLDS_S, MAX_REASON, Setback, Subject, What
 from argosy.model.state import State
 
 MAX_PAUSE_S = 60.0
-REFUSALS_APART_S = 5 * MAX_PAUSE_S  # after a pause: with no try for this long, the next refusal starts a new count
 
 
 def set_back(state: State, about: Subject, reason: str, now: float, passing: bool = False) -> Setback:
@@ -19,7 +18,7 @@ def set_back(state: State, about: Subject, reason: str, now: float, passing: boo
         setback.count += 1
         setback.refusals += not passing
         setback.since = setback.since or now
-        if passing or now - setback.not_before > REFUSALS_APART_S:
+        if passing or now - setback.not_before > HOLDS_S:  # with no try for this long, a new count starts
             setback.refused_since = 0.0
         if not passing:
             setback.refused_since = setback.refused_since or now

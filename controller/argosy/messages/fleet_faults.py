@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from argosy.model.events import PoolShort
 from argosy.model.instances import Purchase
 
+MAX_REFUSAL = 380  # characters of an answer that names a role, a fleet and a policy
 MAX_DESCRIPTION = 200  # characters kept of EC2's own words: a pool's record is one of hundreds in an item
 
 # Sub-types of "EC2 Fleet Error" and "EC2 Fleet Information" that keep a fleet of one pool from its target.
@@ -66,6 +67,13 @@ _TEMPLATE = _Fault("its launch template or network is gone: deploy again", lasti
 _NOT_OFFERED = _Fault("the zone does not offer this type: take the type out of the settings there", lasting=True)
 _INVALID = _Fault("EC2 refuses the fleet's configuration: deploy again with settings that it accepts", lasting=True)
 
+_NO_RIGHT = _Fault(
+    "a policy of the account or of its organisation (SCP) forbids the controller to order (argosy doctor)",
+    lasting=True,
+)
+_REFUSED = _Fault("EC2 refuses the order", lasting=True)
+_FORBIDDEN = re.compile("not authorized|UnauthorizedOperation|AccessDenied|explicit deny", re.I)
+
 # The first phrase that a description contains counts.
 _PHRASES = tuple(
     (re.compile(pattern, re.I), fault)
@@ -107,6 +115,13 @@ def shortage(pool: str, code: str, description: str = "") -> PoolShort:
     return PoolShort(pool, f"{fault.sentence} [{said}]", fault.lasting, fault.over_quota, fault.only)
 
 
+def refusal(pool: str, code: str, description: str = "") -> PoolShort:
+    """The meaning of the answer to a call that EC2 refuses until a person acts."""
+    said = _in_one_line(f"{code}: {description}" if description else code, MAX_REFUSAL)
+    fault = _NO_RIGHT if _FORBIDDEN.search(said) else _REFUSED
+    return PoolShort(pool, f"{fault.sentence} [{said}]", lasting=True, refused=True)
+
+
 def latest_shortage(fleet_id: str, records: list[Mapping[str, Any]]) -> PoolShort | None:
     """The last obstacle in a fleet's history (HistoryRecords of DescribeFleetHistory). One that a person has to remove
     comes before others; None when there is none."""
@@ -124,7 +139,7 @@ def _of(code: str, words: str) -> _Fault:
     return named or _BY_SUB_TYPE.get(code, _CAPACITY)
 
 
-def _in_one_line(text: str) -> str:
+def _in_one_line(text: str, most: int = MAX_DESCRIPTION) -> str:
     """Without control characters, and short."""
     printable = "".join(each if each.isprintable() else " " for each in text)
-    return " ".join(printable.split())[:MAX_DESCRIPTION]
+    return " ".join(printable.split())[:most]

@@ -289,6 +289,7 @@ class PoolShort:
     lasting: bool = False  # another query is useless before a person has acted
     over_quota: bool = False  # a vCPU quota is used up: other pools draw on it too
     only: Purchase | None = None  # the purchase option that it concerns; None = EC2 does not say
+    refused: bool = False  # EC2 refused the call itself, so nothing is ordered, and to repeat it costs nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +363,7 @@ class Observed:
     whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
     cells: frozenset[str] = frozenset()  # all cells that the controller works in; empty = unknown
     unread: tuple[ActionFailed, ...] = ()  # items at which our own code failed: they are not among the above
+    broken_off: tuple[NotCarriedOut, ...] = ()  # listings that AWS refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 MAX_SETBACKS_STORED = 100  # each with a reason of at most MAX_REASON characters: the root stays a small item
-MAX_REASON = 300
+MAX_REASON = 500
+HOLDS_S = 300.0  # after a pause: what was not tried again for this long is no longer wanted
 
 
 class What(StrEnum):
@@ -22,6 +23,7 @@ class What(StrEnum):
     TARGET = "target"  # to set the target of a pool's fleet
     TERMINATE = "terminate"  # an instance
     DEREGISTER = "deregister"  # a family of task definitions
+    LIST = "list"  # "fleets us-east-1": what a sweep lists, and in which cell
     TARGETS_IN = "targets-in"  # to register tasks of an environment with their target group
     TARGETS_OUT = "targets-out"  # and to deregister them
 
@@ -57,3 +59,7 @@ class Setback:
     since: float = 0.0  # epoch seconds of the first failure; 0 = an older record does not say
     refusals: int = 0  # rounds in which AWS refused for good, rather than throttled or did not answer
     refused_since: float = 0.0  # epoch seconds of the first refusal in an unbroken row; 0 = none
+
+    def holds(self, now: float) -> bool:
+        """Whether it is still being tried."""
+        return now < self.not_before + HOLDS_S

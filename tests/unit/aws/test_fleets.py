@@ -49,8 +49,8 @@ def test_a_cell_is_listed_once_before_its_threads_buy_and_bought_in_only_then() 
     here = fleets(ec2)
     ec2.scripts["describe_fleets"] = refusal("UnauthorizedOperation")
     refused = target_set(here, SetTarget(POOL, 1, 0))
-    assert isinstance(refused, NotCarriedOut)
-    assert (refused.about, "UnauthorizedOperation" in refused.reason) == (Subject(What.TARGET, POOL), True)
+    assert isinstance(refused, PoolShort)
+    assert (refused.pool, refused.refused, "UnauthorizedOperation" in refused.reason) == (POOL, True, True)
     ec2.scripts["describe_fleets"] = {"Fleets": []}
     assert target_set(here, SetTarget(POOL, 1, 0), NOW) == NotCarriedOut("the time limit was reached")
     assert not ec2.requests("modify_fleet")
@@ -82,7 +82,9 @@ def test_where_ec2_takes_the_total_only_an_on_demand_target_is_refused_and_a_lat
     only = refusal("InvalidTargetCapacitySpecification", "Currently we only support total target capacity modification")
     ec2 = ScriptedClient("ec2", modify_fleet=[only, only, {"Return": True}])
     here = fleets(ec2)
-    assert isinstance(target_set(here, SetTarget(POOL, 0, 2)), NotCarriedOut)
+    refused = target_set(here, SetTarget(POOL, 0, 2))
+    assert isinstance(refused, PoolShort)
+    assert refused.refused
     assert isinstance(target_set(here, SetTarget(POOL, 2, 0)), TargetAccepted)
     assert ec2.requests("modify_fleet")[-1]["TargetCapacitySpecification"] == {"TotalTargetCapacity": 2}
 
@@ -92,6 +94,8 @@ def test_where_ec2_takes_the_total_only_an_on_demand_target_is_refused_and_a_lat
     [
         (refusal("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded"), PoolShort),
         (refusal("RequestLimitExceeded", "Request limit exceeded.", 503), NotCarriedOut),
+        (refusal("FleetNotInModifiableState", "The fleet is being modified."), NotCarriedOut),
+        (refusal("InvalidFleetId.NotFound", "The fleet does not exist."), PoolShort),
         (timed_out(), NotCarriedOut),
     ],
 )

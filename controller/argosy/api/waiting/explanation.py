@@ -23,6 +23,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.buying.budget import is_about_money
 from argosy.scheduler.buying.reasons import HELD_BY, market_answer, why_nothing_is_bought
+from argosy.scheduler.buying.refusals import is_about_refusal
 from argosy.scheduler.placing.places import assign
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.asks import base_of, batch_of, lacking, on_demand, shunned_by, tasks_of_base
@@ -91,14 +92,14 @@ def _answers(moment: Moment, run: Run) -> _Answers:
     if _is_of_the_base(run, moment):
         batch = on_demand(batch)
     lineup = Roster().at(moment)
-    # The scheduler has recorded the limit.
+    # The scheduler has recorded the limit, and what AWS refuses.
     limit = run.waiting.removeprefix(HELD_BY) if run.waiting.startswith(HELD_BY) or is_at_cap(run.waiting) else ""
     return _Answers(
         here=explain(batch, lineup.here),
         soon=explain(batch, lineup.coming),
         market=market_answer(batch, _offers(moment, run)),
         batch=batch,
-        buying=why_nothing_is_bought(moment, batch, limit),
+        buying=run.waiting if is_about_refusal(run.waiting) else why_nothing_is_bought(moment, batch, limit),
     )
 
 
@@ -197,7 +198,7 @@ def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
 
 
 def _what_it_waits_for(run: Run, answers: _Answers) -> list[str]:
-    here, coming = answers.here, answers.soon.fits
+    here, coming = answers.here, 0 if is_about_refusal(answers.buying) else answers.soon.fits
     on_its_way = "1 instance that could take it is on its way"
     many = f"{coming} instances that could take it are on their way"
     sentences = [on_its_way if coming == 1 else many] if coming else [answers.buying]

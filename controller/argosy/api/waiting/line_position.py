@@ -23,8 +23,7 @@ from argosy.model.moment import Moment
 from argosy.model.pools import Offer
 from argosy.model.runs import Run
 from argosy.placement.demand import Batch
-from argosy.scheduler.buying.orders import DEPLOYMENT
-from argosy.scheduler.buying.reasons import HELD_BY, why_all_back_off
+from argosy.scheduler.buying.reasons import DEPLOYMENT, HELD_BY, why_all_back_off
 from argosy.scheduler.turns.queue_views import QuotaUse, quotas_by_queue
 from argosy.sharing.columns import ONE_FACTOR
 from argosy.sharing.fill import OPEN, fill, tasks_ahead

@@ -26,11 +26,10 @@ from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.purchase_shares import Demand, Due, due_instances
-from argosy.scheduler.buying.reasons import HELD_BY, why_nothing_is_bought
+from argosy.scheduler.buying.reasons import DEPLOYMENT, HELD_BY, why_nothing_is_bought
 from argosy.scheduler.placing.places import Places, RunPlaces, group_is_running
 from argosy.scheduler.turns.caps import quotas_of, usd_of_all, vcpus_left
 
-DEPLOYMENT = "maxInstances of the deployment"
 DEPLOYMENT_USD = "the deployment's limit of {:,.2f} USD an hour (argosy queues)"
 HOUR_S = 3600.0
 USUAL_ATTEMPT_S = 300.0  # until attempts have been seen

@@ -22,10 +22,12 @@ from argosy.model.wording import time_of_day
 from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.placement.supply import Supply
+from argosy.scheduler.buying.refusals import unlisted, why_refused
 from argosy.scheduler.placing.places import group_is_running
 from argosy.scheduler.turns.caps import is_at_cap
 
 HELD_BY = "held back by "
+DEPLOYMENT = "maxInstances of the deployment"
 HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run or of the deployment"
 
 
@@ -48,9 +50,11 @@ def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:
 
 
 def why_nothing_is_bought(moment: Moment, batch: Batch, limit: str = "") -> str:
-    """The first of these that is true: no instance could ever hold it, a limit is reached, or all suitable pools are
-    short or too expensive. limit: the one that held the order back, if known."""
+    """The first of these that is true: AWS refuses its orders, no instance could ever hold it, a limit is reached, or
+    all suitable pools are short or too expensive. limit: the one that held the order back, if known."""
     state = moment.state
+    if state.setbacks and (sentence := why_refused(moment, batch, limited=limit not in ("", DEPLOYMENT))):
+        return sentence
     everything = offers_of(
         state.pools.values(), moment.catalogue, math.inf, moment.policy.without_price_caps(), daemons=daemons_of(state)
     )
@@ -73,7 +77,9 @@ def _why_no_offers(moment: Moment) -> str:
     """The first reason of the pools; they may exist without any offer."""
     pools = [pool for pool in moment.state.pools.values() if pool.fleet_id and not pool.closed]
     why = rejected(pools, moment.catalogue, math.inf, moment.policy.without_price_caps())
-    return f"nothing can be bought: {why[0][0]}: {why[0][1]}" if why else "this deployment has no fleets yet"
+    if why:
+        return f"nothing can be bought: {why[0][0]}: {why[0][1]}"
+    return unlisted(moment) or "this deployment has no fleets yet"
 
 
 def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:

@@ -17,6 +17,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.model.wording import date_and_time
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying.reasons import why_all_back_off, why_nothing_is_bought
+from argosy.scheduler.buying.refusals import why_refused
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import RunPlaces
 from argosy.scheduler.upkeep.pending import why_not_running
@@ -93,6 +94,8 @@ def remarks(moment: Moment, runs: Iterable[tuple[RunPlaces, Shortfall]], money: 
         elif run.id not in short_of_money and (its.left_over.count or its.coming):
             is_ordered = its.coming or shortfall.tasks < its.left_over.count
             sentence = ORDERED if is_ordered else NOT_ORDERED.format(moment.policy.growth_per_tick)
+            if moment.state.setbacks:
+                sentence = why_refused(moment, its.left_over, coming=its.coming > 0) or sentence
         elif run.id not in short_of_money:
             sentence = why_all_back_off(run, moment.now) or why_none_may_start(moment.state, run)
             if not sentence and run.tasks.counts()[TaskStatus.STARTING]:

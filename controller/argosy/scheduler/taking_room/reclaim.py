@@ -31,7 +31,8 @@ from argosy.model.shares.sharing import Reclaim
 from argosy.placement.demand import Batch
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.buying.orders import DEPLOYMENT, DEPLOYMENT_USD, MarketView, OrderedPlaces, order_limits
+from argosy.scheduler.buying.orders import DEPLOYMENT_USD, MarketView, OrderedPlaces, order_limits
+from argosy.scheduler.buying.reasons import DEPLOYMENT
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.placing.places import Places, RunPlaces
 from argosy.scheduler.supply.kept_instances import kept_for_runs

@@ -1,0 +1,78 @@
+"""Does AWS refuse what a batch waits for, and in which words?
+
+A refusal is a set-back (`model/setbacks.py`): it holds from the first failure until the call succeeds. Example: EC2
+refuses to raise the target of c5.xlarge in us-east-1a. The next tick orders in us-east-1b instead, which EC2 may refuse
+as well: until it has accepted that order, the sentence is about the first refusal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from argosy.market.cover import tasks_per_instance
+from argosy.market.daemons import daemons_of
+from argosy.market.offers import offers_of
+from argosy.model.moment import Moment
+from argosy.model.pools import Offer, Pool
+from argosy.model.setbacks import Setback, Subject, What
+from argosy.model.wording import time_of_day
+from argosy.placement.demand import Batch
+
+REFUSED = "AWS gives it no instance"
+
+
+def offers_for(moment: Moment, batch: Batch, now: float) -> list[Offer]:
+    """Offers that could take one task of it. now: infinity includes the pools that cool off."""
+    state = moment.state
+    offers = offers_of(state.pools.values(), moment.catalogue, now, moment.policy, daemons=daemons_of(state))
+    fits = tasks_per_instance(replace(batch, count=1), offers).tolist()
+    return [offer for offer, tasks in zip(offers, fits, strict=True) if tasks]
+
+
+def why_refused(moment: Moment, batch: Batch, *, coming: bool = False, limited: bool = False) -> str:
+    """The refusal that holds the batch back; "" if none does. coming: whether instances for it are on their way.
+    limited: whether a limit of its own is reached. With either, and while maxInstances is reached, each pool that is
+    not short otherwise has to be refused."""
+    state, now = moment.state, moment.now
+    pools = [state.pools[key] for key in sorted({offer.pool for offer in offers_for(moment, batch, math.inf)})]
+    refusals = [(pool, _refusal_of(pool, moment, ordered=coming or pool.cools_off(now))) for pool in pools]
+    others = any(not refusal and not pool.cools_off(now) for pool, refusal in refusals)
+    if others and (coming or limited or moment.instances_left() <= 0):
+        return ""
+    told = [_sentence(pool, refusal, now) for pool, refusal in refusals if refusal]
+    return told[0] if told else ""
+
+
+def _refusal_of(pool: Pool, moment: Moment, *, ordered: bool) -> Setback | None:
+    """AWS refuses to take its order or, where one is `ordered`, to show its instances; None = it refuses nothing."""
+    setbacks = moment.state.setbacks
+    subjects = [Subject(What.TARGET, pool.key)]
+    if ordered:
+        subjects += [Subject(What.LIST, f"{what} {pool.cell}") for what in ("hosts", "container instances")]
+    found = [setbacks[subject] for subject in subjects if subject in setbacks]
+    return next((setback for setback in found if setback.holds(moment.now)), None)
+
+
+def _sentence(pool: Pool, refusal: Setback, now: float) -> str:
+    until = " until this is fixed" if pool.needs_mending else ""
+    again = f"; tried again at {time_of_day(refusal.not_before)}" if refusal.not_before > now else ""
+    return f"{REFUSED}{until}: {pool.instance_type} in {pool.zone}: {refusal.reason}{again}"
+
+
+def is_about_refusal(sentence: str) -> bool:
+    return sentence.startswith(REFUSED)
+
+
+def unlisted(moment: Moment) -> str:
+    """Why no fleet is known; "" if each cell was listed."""
+    state = moment.state
+    broken: Sequence[str] = [
+        setback.reason
+        for subject, setback in sorted(state.setbacks.items())
+        if subject.what is What.LIST and subject.id.startswith("fleets ") and setback.holds(moment.now)
+    ]
+    if broken:
+        return f"{REFUSED}: {'; '.join(broken)}"
+    return "" if state.observed_at or state.pools else "the fleets of this deployment are not listed yet"

@@ -1,0 +1,102 @@
+"""What AWS refuses is what a run says that it waits for, at once and in AWS's words; nothing else is said."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from argosy.api.views import fleet_view
+from argosy.engine.report import TickReport
+from argosy.model.runs import RunStatus
+from tests.fakes.refusing import DENIED, refusing
+from tests.scenarios.controlled import Controlled
+from tests.scenarios.test_fleets_that_cannot_launch import explained
+
+TICKS = 3  # within which a reason is shown
+SCP = "explicit deny in a service control policy"
+
+
+@pytest.mark.parametrize("answer", [DENIED, ("InvalidTargetCapacitySpecification", "Only the total can be modified.")])
+def test_a_refused_order_is_the_reason_at_once_and_counts_neither_as_ordered_nor_as_a_limit(
+    answer: tuple[str, str],
+) -> None:
+    """N2. maxInstances is small, so that an order that counts would be the reason."""
+    cluster = Controlled(zones=("us-east-1a", "us-east-1b"), max_instances=2)
+    ec2 = refusing(cluster, "ec2")
+    ec2.answers["modify_fleet"] = answer
+    cluster.submit(40)
+    words = SCP if answer == DENIED else answer[1]
+    reports: list[TickReport] = []
+    for number in range(40):
+        reports.append(cluster.controllers[0].tick())
+        cluster.pass_time(cluster.tick_s)
+        if number >= TICKS:
+            for sentence in (cluster.record().waiting, explained(cluster)):
+                assert words in sentence, number
+                assert answer[0] in sentence
+                assert not any(other in sentence for other in ("maxInstances", "ordered", "on their way", "capacity;"))
+    state = cluster.controllers[0].state
+    assert state is not None
+    assert not state.owed()
+    assert max(report.to_mend for report in reports) == 2
+    assert not any(first.to_mend == second.to_mend == 0 for first, second in pairwise(reports[TICKS:]))
+    assert all(fleet_view(pool, cluster.world.now, cluster.policy)["needsMending"] for pool in state.pools.values())
+    ec2.answers.clear()
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+    assert not any(pool.needs_mending for pool in state.pools.values() if pool.spot_target)
+
+
+def test_a_pool_that_is_refused_leaves_the_work_to_the_others() -> None:
+    cluster = Controlled(zones=("us-east-1a", "us-east-1b"))
+    ec2 = refusing(cluster, "ec2")
+    ec2.answers["modify_fleet"] = DENIED
+    denied = next(iter(cluster.world.ec2.ledger.fleets))
+    ec2.meant = lambda request: request["FleetId"] == denied
+    cluster.submit(4)
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+    assert ec2.refused
+
+
+@pytest.mark.parametrize(
+    ("operation", "what"), [("describe_fleets", "the fleets of us-east-1"), ("describe_instances", "the hosts of")]
+)
+def test_a_listing_that_breaks_off_is_the_reason_and_never_no_fleets_yet(operation: str, what: str) -> None:
+    """N5."""
+    cluster = Controlled(zones=("us-east-1a",))
+    ec2 = refusing(cluster, "ec2")
+    ec2.answers[operation] = DENIED
+    cluster.submit(4)
+    for number in range(30):
+        cluster.tick()
+        assert "no fleets yet" not in cluster.record().waiting + explained(cluster)
+        if number >= TICKS:
+            for sentence in (cluster.record().waiting, explained(cluster)):
+                assert what in sentence, number
+                assert SCP in sentence
+    ec2.answers.clear()
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [("RequestLimitExceeded", "Request limit exceeded."), ("InternalError", "An internal error has occurred.")],
+)
+def test_an_order_that_does_not_get_through_stays_and_says_so(answer: tuple[str, str]) -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    ec2 = refusing(cluster, "ec2")
+    ec2.answers["modify_fleet"] = answer
+    cluster.submit(4)
+    for number in range(40):
+        cluster.tick()
+        if number >= TICKS:
+            for sentence in (cluster.record().waiting, explained(cluster)):
+                assert answer[0] in sentence, number
+                assert "until this is fixed" not in sentence
+                assert not any(other in sentence for other in ("did not arrive", "on their way", "join the cluster"))
+    ec2.answers.clear()
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
