@@ -1,4 +1,7 @@
-"""Which stacks does this deployment consist of? Reads the settings and builds them; asks no account, network or git."""
+"""Which stacks does this deployment consist of? Reads the settings and builds them; asks no git.
+
+It asks the account one question, what EC2 offers (`stacks.offers`), and only where the CDK has found credentials.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ import aws_cdk as cdk
 from argosy.settings.settings import SettingsError
 from stacks.deployment import build
 from stacks.given import settings_of
+from stacks.offers import offers_for
 
 
 def main(app: cdk.App) -> int:
     """Write the templates; 2 when the settings are faulty."""
     try:
-        settings = settings_of(app)
+        settings = settings_of(app, offers_for(app))
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2

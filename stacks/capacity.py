@@ -121,6 +121,7 @@ class Fleets(Construct):
         if missing:
             cdk.Annotations.of(self).add_warning_v2(
                 "argosy:NotOffered",
-                f"{self._region} does not offer {', '.join(missing)} (as of {as_of()['offered']}): their fleets are in "
+                f"{self._region} does not offer {', '.join(missing)} (EC2's list if it was read, else the catalogue of "
+                f"{as_of()['offered']}): their fleets are in "
                 f"the template but not made. If it does, name them under offered.{self._region}.add.",
             )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import aws_cdk as cdk
 
+from argosy.settings.live_offers import LiveOffers, with_live_offers
 from argosy.settings.settings import Amis, Settings, load_settings
 from argosy.settings.values import ALL_IMAGES
 
+LIVE_OFFERS = "argosy:offers"  # in cdk.context.json, which `stacks.offers` writes
 PINNED_AMIS = "argosy:amis"  # in cdk.context.json, which `stacks.amis` writes and the CDK reads
 # The images that the README submits: published by `make deploy` where Docker or podman answers and the settings name
 # no others. Then the context "engine" is not empty.
@@ -15,9 +19,18 @@ PUBLISHED = "published"  # the images that an earlier deployment published, from
 _SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]
 
 
-def settings_of(app: cdk.App) -> Settings:
+def offers_kept(app: cdk.App) -> dict[str, LiveOffers]:
+    """By Region, what EC2 offered when it was last asked."""
+    kept = app.node.try_get_context(LIVE_OFFERS) or {}
+    return {region: LiveOffers.from_json(each) for region, each in kept.items()}
+
+
+def settings_of(app: cdk.App, offers: Callable[[Settings], Mapping[str, LiveOffers]] | None = None) -> Settings:
     """cdk.json's context "argosy", overridden by single values: `-c stage=dev`. AMIs that neither names are those
-    pinned in cdk.context.json; images that are published already stay so. Raises SettingsError."""
+    pinned in cdk.context.json; images that are published already stay so. Raises SettingsError.
+
+    offers: what EC2 offers in the cells of the settings; None = what it offered when it was last asked.
+    """
     given = dict(app.node.try_get_context("argosy") or {})
     for name in _SPELLINGS:
         value = app.node.try_get_context(name)
@@ -25,7 +38,8 @@ def settings_of(app: cdk.App) -> Settings:
             given[name] = value
     if app.node.try_get_context("engine"):
         given.setdefault("images", FIRST_IMAGES)
-    settings = load_settings(given)
+    live = offers or (lambda _: offers_kept(app))
+    settings = load_settings(given, lambda found: with_live_offers(found, live(found)))
     pinned = app.node.try_get_context(PINNED_AMIS) or {}
     own = {cell: settings.amis.get(cell, Amis()).model_dump(exclude_none=True) for cell in settings.cells}
     amis = {cell: Amis(**{**pinned.get(cell, {}), **own[cell]}) for cell in settings.cells}

@@ -18,6 +18,7 @@ import aws_cdk as cdk
 from argosy.settings.settings import Settings, SettingsError
 from argosy.settings.values import ALL_IMAGES
 from stacks.given import FIRST_IMAGES, settings_of
+from stacks.offers import refresh
 from stacks.stays import context_of
 
 ARGOSY = Path(sys.executable).parent / "argosy"
@@ -71,7 +72,9 @@ def main(arguments: Sequence[str]) -> int:
     status = subprocess.run(command(settings, given.profile), check=False).returncode
     if status:
         print(ALL_THE_SAME, file=sys.stderr)
-    return status
+        return status
+    refresh(settings, given.profile)  # the list that the doctor has just quoted decides which fleets are made
+    return 0
 
 
 if __name__ == "__main__":

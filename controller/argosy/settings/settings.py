@@ -7,7 +7,7 @@ Names are camelCase outside and snake_case inside.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
 from argosy.model.policy import Policy, VcpuQuota
+from argosy.settings.defaults import DEFAULT_CPU_TYPES, DEFAULT_GPU_TYPES, DEFAULT_ZONES
 from argosy.settings.values import (
     AmiId,
     AttributeName,
@@ -52,25 +53,6 @@ from argosy.settings.values import (
 MAX_JSON_BYTES = 2_500
 # CloudFormation's limit, and how many of these the stack of a cell may need for all but its fleets and their lists.
 MAX_STACK_RESOURCES, OTHER_RESOURCES = 500, 160
-# The zones of Regions in which accounts do not get a, b and c:
-# https://docs.aws.amazon.com/global-infrastructure/latest/regions/
-DEFAULT_ZONES = {"ap-northeast-1": "acd", "ca-central-1": "abd", "us-west-1": "ac"}
-
-DEFAULT_CPU_TYPES = tuple(
-    f"{family}.{size}"
-    for family, sizes in {
-        "c5": ("large", "xlarge", "2xlarge", "4xlarge", "9xlarge"),
-        "c6i": ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge"),
-        "c7i": ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge"),
-    }.items()
-    for size in sizes
-)
-# p3 first, then types with 1, 4 and 8 GPUs for the Regions that no longer offer it.
-DEFAULT_GPU_TYPES = (
-    *("p3.2xlarge", "p3.8xlarge", "p3.16xlarge", "p3dn.24xlarge"),
-    *("g4dn.xlarge", "g4dn.12xlarge", "g5.xlarge", "g5.12xlarge", "g5.48xlarge", "g6.xlarge", "g6.12xlarge"),
-)
-
 # The families of the images' task-definitions.json, which the examples stack and local mode make.
 SHIPPED_FAMILIES = (
     *("inference", "recommender", "sweep"),
@@ -109,6 +91,9 @@ class OfferedChange(_SettingsModel):
 
     add: Listed[TypeName] = ()
     remove: Listed[TypeName] = ()
+    # What EC2's live list adds (`settings.live_offers`): types that the catalogue lacks, and what single zones lack.
+    found: Listed[TypeName] = ()
+    lacking: Mapping[Zone, Listed[TypeName]] = Field(default_factory=dict)
 
 
 class VcpuQuotas(_SettingsModel):
@@ -247,11 +232,14 @@ class Settings(_SettingsModel):
     def offers(self, cell: str) -> frozenset[str]:
         """The instance types that a cell's Region offers: the shipped list with the owner's corrections."""
         change = self.offered.get(cell, OfferedChange())
-        return (offered(cell) | frozenset(change.add)) - frozenset(change.remove)
+        return (offered(cell) | {*change.add, *change.found}) - frozenset(change.remove)
 
     def has_pool(self, cell: str, name: str, zone: str) -> bool:
-        """Whether one zone of a cell has a type that the cell offers. A type that the owner adds is in every zone."""
-        return name in self.offered.get(cell, OfferedChange()).add or is_offered_in(cell, zone, name)
+        """Whether one zone of a cell has a type that the cell offers. A type that the owner adds is in every zone that
+        does not lack it."""
+        change = self.offered.get(cell, OfferedChange())
+        named = name in (*change.add, *change.found) or is_offered_in(cell, zone, name)
+        return named and name not in change.lacking.get(zone, ())
 
     def pools(self, cell: str) -> tuple[tuple[str, str], ...]:
         """(instance type, zone) of every pool that has a fleet in `cell`: the types that are both named and offered."""
@@ -302,9 +290,13 @@ class Settings(_SettingsModel):
         return cls.model_validate_json(text)
 
 
-def load_settings(context: Mapping[str, Any]) -> Settings:
-    """The settings in a mapping with cdk.json's names. Raises SettingsError with every fault."""
+def load_settings(context: Mapping[str, Any], change: Callable[[Settings], Settings] = lambda found: found) -> Settings:
+    """The settings in a mapping with cdk.json's names. Raises SettingsError with every fault.
+
+    change: applied to them before they are compared with one another.
+    """
     faults, settings = _parse(context)
+    settings = change(settings)
     faults += list(_contradictions(settings))
     if faults:
         raise SettingsError(faults)

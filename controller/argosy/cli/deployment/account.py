@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from argosy.catalogue.offerings import zones_of
 from argosy.cli.deployment.checked_account import CheckedAccount
 from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
 from argosy.cli.deployment.quotas import on_demand_quotas, spot_quotas, vpcs
-from argosy.cli.deployment.remedies import NO_AMI, NONE_OFFERED, SOME_OFFERED, bootstrap, make_service_roles
+from argosy.cli.deployment.remedies import (
+    MORE_ZONES,
+    NO_AMI,
+    NO_SUCH_ZONE,
+    NONE_OFFERED,
+    OTHER_ZONES,
+    SOME_OFFERED,
+    bootstrap,
+    make_service_roles,
+    not_offered,
+)
 from argosy.settings.amis import newest_ami_parameter
+from argosy.settings.live_offers import LiveOffers
+from argosy.settings.settings import OfferedChange
 
 # AWS makes them when a service is first used in the console or by some calls, CreateFleet not among them; fleets fail
 # without them: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html
@@ -69,23 +82,44 @@ def amis(checked: CheckedAccount, cell: str) -> list[Finding]:
     return ok("AMI", ", ".join(f"{kind} {ami}" for kind, ami in {**found, **pinned}.items()))
 
 
-def offered_types(checked: CheckedAccount, cell: str) -> list[Finding]:
-    wanted = checked.settings.instance_types.all
-    offered = set(_offered(checked.session.client("ec2", cell), wanted))
-    absent = [name for name in wanted if name not in offered]
-    if not offered:
-        return wrong("instance types", "none of the configured types is offered here", NONE_OFFERED)
+def zones(checked: CheckedAccount, cell: str) -> list[Finding]:
+    """Zone names differ between accounts; the settings name some, or guess three."""
+    there, used = zones_of(checked.session.client("ec2", cell)), checked.settings.zones_of(cell)
+    absent = [zone for zone in used if zone not in there]
     if not absent:
-        return ok("instance types", f"all {len(wanted)} configured types are offered here")
-    shown = ", ".join(absent[:NAMES_SHOWN]) + (", ..." if len(absent) > NAMES_SHOWN else "")
-    says = f"{len(offered)} of {len(wanted)} configured types are offered here; missing: {shown}"
-    return note("instance types", says, SOME_OFFERED)
+        return ok("zones", ", ".join(used))
+    says = f"this account has no {', '.join(absent)}; it has {', '.join(there)}"
+    if cell in checked.settings.zones or cell in checked.settings.vpcs:
+        return wrong("zones", says, NO_SUCH_ZONE)
+    return note("zones", says, OTHER_ZONES)
 
 
-def _offered(ec2: Any, wanted: tuple[str, ...]) -> list[str]:
-    filters = [{"Name": "instance-type", "Values": list(wanted)}]
-    pages = ec2.get_paginator("describe_instance_type_offerings").paginate(LocationType="region", Filters=filters)
-    return [each["InstanceType"] for page in pages for each in page["InstanceTypeOfferings"]]
+def offered_types(checked: CheckedAccount, cell: str) -> list[Finding]:
+    """Which named types EC2 offers now, in the Region and in the cell's zones. A deployment reads the same list."""
+    settings, wanted = checked.settings, checked.settings.instance_types.all
+    live = LiveOffers.read(checked.session.client("ec2", cell), wanted)
+    if not (offered := live.offered):
+        return wrong("instance types", "none of the configured types is offered here", NONE_OFFERED)
+    insisted = settings.offered.get(cell, OfferedChange()).add
+    if wrongly := [name for name in wanted if name in insisted and name not in offered]:
+        says = f"EC2 does not offer {_shown(wrongly)} here, so a deployment with their fleets fails"
+        return wrong("instance types", says, not_offered(cell, wrongly))
+    absent = [name for name in wanted if name not in offered]
+    if not absent:
+        found = ok("instance types", f"all {len(wanted)} configured types are offered here")
+    else:
+        says = f"{len(offered)} of {len(wanted)} configured types are offered here; missing: {_shown(absent)}"
+        found = note("instance types", says, SOME_OFFERED)
+    own = frozenset[str]().union(*(live.by_zone.get(zone, ()) for zone in settings.zones_of(cell)))
+    if elsewhere := [name for name in wanted if name in offered - own]:
+        others = sorted(zone for zone, names in live.by_zone.items() if names & set(elsewhere))
+        says = f"only in zones that this deployment does not use ({', '.join(others)}): {_shown(elsewhere)}"
+        found += note("instance types", says, MORE_ZONES)
+    return found
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMES_SHOWN]) + (", ..." if len(names) > NAMES_SHOWN else "")
 
 
 ACCOUNT_CHECKS = {"service-linked roles": service_roles}
@@ -95,5 +129,6 @@ CELL_CHECKS = {
     "spot quotas": spot_quotas,
     "on-demand quotas": on_demand_quotas,
     "AMI": amis,
+    "zones": zones,
     "instance types": offered_types,
 }

@@ -11,7 +11,10 @@ DEPLOY = "make deploy"
 NAME_THE_CELLS = "name Regions of AWS: `argosy doctor --cells us-east-1,eu-west-1`"
 MEND_SETTINGS = "correct cdk.json, then `argosy doctor`"
 NONE_OFFERED = "change instanceTypes in cdk.json"
-SOME_OFFERED = "nothing to do: their fleets are left out; `offered` in cdk.json overrides this"
+SOME_OFFERED = "nothing to do: a deployment leaves their fleets out; `offered` in cdk.json overrides this"
+MORE_ZONES = "to use these types, add a zone to `zones` in cdk.json"
+NO_SUCH_ZONE = "change `zones` or `vpcs` in cdk.json"
+OTHER_ZONES = "nothing to do: the first deployment uses the first three of these"
 NO_AMI = "choose other `cells`, or set `amis` in cdk.json"
 NO_RIGHT = "ask for this permission, or ask an administrator to run `argosy doctor`"
 
@@ -20,6 +23,11 @@ def publish(names: Sequence[str]) -> str:
     """names: NAME of argosy/NAME. The folder of an image publishes its flavour for GPUs too."""
     folders = dict.fromkeys(name.removesuffix("-gpu") for name in names)
     return f'make deploy ARGS="-c images={",".join(folders)}"'
+
+
+def not_offered(region: str, names: Sequence[str]) -> str:
+    """The owner insists on types that EC2 lacks."""
+    return f"in cdk.json, take {', '.join(names)} out of offered.{region}.add"
 
 
 def bootstrap(account: str, region: str) -> str:

@@ -57,7 +57,6 @@ class Ec2:
     def get_paginator(self, operation: str) -> Pages:
         answers: dict[str, Callable[..., list[dict[str, Any]]]] = {
             "describe_instance_types": self._types,
-            "describe_instance_type_offerings": self._offerings,
             "describe_spot_price_history": self._prices,
         }
         return Pages(answers[operation])
@@ -74,7 +73,7 @@ class Ec2:
     def _types(self, Filters: Any) -> list[dict[str, Any]]:  # noqa: N803
         return [{"InstanceTypes": [self.views[name] for name in self._named(Filters)]}]
 
-    def _offerings(self, LocationType: str, Filters: Any) -> list[dict[str, Any]]:  # noqa: N803
+    def describe_instance_type_offerings(self, LocationType: str, Filters: Any) -> dict[str, Any]:  # noqa: N803
         assert LocationType == "availability-zone"
         rows = [
             {"InstanceType": name, "Location": zone}
@@ -82,7 +81,7 @@ class Ec2:
             for zone in (*ZONES, "us-east-1-wl1-bos-wlz-1")  # a zone of another kind
             if (name, zone) not in self.lacking
         ]
-        return [{"InstanceTypeOfferings": rows}]
+        return {"InstanceTypeOfferings": rows}
 
     def _prices(self, **request: Any) -> list[dict[str, Any]]:
         moment = datetime.fromtimestamp(NOW - 60, UTC)

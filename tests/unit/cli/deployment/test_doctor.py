@@ -5,8 +5,10 @@ changed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -84,24 +86,45 @@ class Quotas:
 
 
 class Ec2:
-    def __init__(self, *offered: str, denied: bool = False, vpcs: int = 1, own: bool = False) -> None:
-        self._offered, self._denied = offered, denied
+    """Every zone offers the same types, but for `only`: type -> its zones."""
+
+    def __init__(
+        self,
+        *offered: str,
+        denied: bool = False,
+        vpcs: int = 1,
+        own: bool = False,
+        zones: str = "abcd",
+        only: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._offered, self._denied, self._zones, self._only = offered, denied, zones, only
         self._vpcs = [{"VpcId": f"vpc-{number}"} for number in range(vpcs)]
         self._vpcs += [{"Tags": [{"Key": "argosy:stage", "Value": "main"}]}] if own else []
 
     def get_paginator(self, operation: str) -> Pages:
-        return Pages({"describe_vpcs": self._described, "describe_instance_type_offerings": self._offerings}[operation])
+        return Pages({"describe_vpcs": self._described}[operation])
 
     def _described(self) -> list[Any]:
         if self._denied:
             raise refusal("UnauthorizedOperation", operation="DescribeVpcs")
         return [{"Vpcs": self._vpcs}]
 
-    def _offerings(self, LocationType: str, Filters: list[Any]) -> list[Any]:
+    def describe_availability_zones(self, Filters: list[Any]) -> Any:
+        if self._denied:
+            raise refusal("UnauthorizedOperation", operation="DescribeAvailabilityZones")
+        return {"AvailabilityZones": [{"ZoneName": f"us-east-1{letter}"} for letter in self._zones]}
+
+    def describe_instance_type_offerings(self, LocationType: str, Filters: list[Any]) -> Any:
         if self._denied:
             raise refusal("UnauthorizedOperation", operation="DescribeInstanceTypeOfferings")
-        found = [name for name in self._offered if name in Filters[0]["Values"]]
-        return [{"InstanceTypeOfferings": [{"InstanceType": name} for name in found]}]
+        assert LocationType == "availability-zone"
+        found = [
+            {"InstanceType": name, "Location": f"us-east-1{letter}"}
+            for name in self._offered
+            for letter in self._only.get(name, self._zones)
+            if name in Filters[0]["Values"]
+        ]
+        return {"InstanceTypeOfferings": found}
 
 
 class Ecr:
@@ -182,6 +205,7 @@ BROKEN: dict[str, dict[str, Any]] = {
     "spot quotas": {"service-quotas": Quotas(Standard=1.0)},
     "on-demand quotas": {"service-quotas": Quotas(Standard=640.0, OnDemandStandard=64.0)},
     "VPC": {"ec2": Ec2(*TYPES, vpcs=5)},
+    "zones": {"ec2": Ec2(*TYPES, zones="d")},
     "instance types": {"ec2": Ec2()},
     "images": {"ecr": Ecr(there=False)},
 }
@@ -189,8 +213,9 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ALL_CHECKS)
 def test_each_check_that_fails_says_what_to_type(name: str) -> None:
-    """A finding that stops no run is a note: nothing is deployed yet, or on-demand quotas are small."""
-    expected = "note" if name in ("deployment", "on-demand quotas") else "wrong"
+    """A finding that stops no run is a note: nothing is deployed yet, on-demand quotas are small, or a deployment uses
+    other zones than the guessed ones."""
+    expected = "note" if name in ("deployment", "on-demand quotas", "zones") else "wrong"
     faults = [each for each in findings(name, broken(name)) if each.state != "ok"]
     assert expected in {each.state for each in faults}
     assert all(each.type_this for each in faults)
@@ -387,6 +412,42 @@ def test_types_that_are_not_offered_are_noted_by_name() -> None:
     world.others["ec2"] = Ec2(*(name for name in TYPES if name != "p3.2xlarge"))
     [finding] = findings("instance types", world)
     assert (finding.state, "p3.2xlarge" in finding.says) == ("note", True)
+    assert finding.type_this.startswith("nothing to do: a deployment leaves their fleets out")
+
+
+def test_types_that_only_other_zones_offer_are_noted_with_these_zones() -> None:
+    world = well()
+    world.others["ec2"] = Ec2(*TYPES, only={"g6.xlarge": "d"})
+    _, finding = findings("instance types", world)
+    assert (finding.state, finding.says) == (
+        "note",
+        "only in zones that this deployment does not use (us-east-1d): g6.xlarge",
+    )
+
+
+def test_a_type_that_the_owner_adds_and_ec2_lacks_is_wrong() -> None:
+    """The stack would make its fleets, whatever EC2's list says, and be rolled back."""
+    world = well()
+    world.others["ec2"] = Ec2(*(name for name in TYPES if name != "p3.2xlarge"))
+    settings = load_settings({"offered": {"us-east-1": {"add": ["p3.2xlarge"]}}})
+    checked = CheckedAccount(Session(Tools(world.client), Connection()), settings, "123456789012")
+    [finding] = CELL_CHECKS["instance types"](checked, "us-east-1")
+    assert (finding.state, finding.type_this) == ("wrong", "in cdk.json, take p3.2xlarge out of offered.us-east-1.add")
+
+
+def test_a_zone_that_the_account_lacks_is_named() -> None:
+    """Where the settings guess it, a deployment takes others; where they name it, a deployment would fail."""
+    world = well()
+    assert states("zones", world) == {"ok"}
+    world.others["ec2"] = Ec2(*TYPES, zones="abd")
+    [finding] = findings("zones", world)
+    assert (finding.state, finding.says) == (
+        "note",
+        "this account has no us-east-1c; it has us-east-1a, us-east-1b, us-east-1d",
+    )
+    settings = load_settings({"zones": {"us-east-1": ["us-east-1c"]}})
+    checked = CheckedAccount(Session(Tools(world.client), Connection()), settings, "123456789012")
+    assert [each.state for each in CELL_CHECKS["zones"](checked, "us-east-1")] == ["wrong"]
 
 
 @pytest.mark.parametrize(

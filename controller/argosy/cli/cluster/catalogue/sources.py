@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from argosy.catalogue.offerings import NAMES_PER_CALL, offered_by_zone, zones_of
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
 PRICE_LIST_REGION = "us-east-1"  # one of the few Regions that serve the price list
-NAMES_PER_CALL = 100  # a filter takes at most 200 values
 SPOT_PRODUCT = "Linux/UNIX"
 # Linux, shared tenancy, nothing preinstalled, not part of a reservation: the price of a plain on-demand instance.
 _PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
@@ -95,13 +95,8 @@ def _matches(found: RegionFigures, pattern: str) -> bool:
 
 
 def _take_offers(found: RegionFigures, ec2: Any, names: list[str]) -> None:
-    zones = ec2.describe_availability_zones(Filters=[{"Name": "zone-type", "Values": ["availability-zone"]}])
-    found.zones = {zone["ZoneName"]: set() for zone in zones["AvailabilityZones"]}
-    for chunk in _chunks(names):
-        request = {"LocationType": "availability-zone", "Filters": _named(chunk)}
-        for each in _pages(ec2, "describe_instance_type_offerings", "InstanceTypeOfferings", **request):
-            if each["Location"] in found.zones:
-                found.zones[each["Location"]].add(each["InstanceType"])
+    there = offered_by_zone(ec2.describe_instance_type_offerings, names)
+    found.zones = {zone: there.get(zone, set()) for zone in zones_of(ec2)}
 
 
 def _take_spot(found: RegionFigures, ec2: Any, names: list[str], now: float) -> None:
