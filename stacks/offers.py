@@ -29,7 +29,7 @@ CONTEXT = Path("cdk.context.json")
 ACCOUNT = "CDK_DEFAULT_ACCOUNT"  # set by the CDK's command where its credentials are valid
 BUNDLED = "aws:cdk:bundling-stacks"  # in the context: not empty where the CDK's command may need assets
 LIMIT_S = 5.0
-_PATIENT_S = 30.0  # where nobody waits for a template
+_PATIENT_S = 30.0  # in `make deploy`, after the checks
 Ask = Callable[[str, Iterable[str]], LiveOffers]
 
 

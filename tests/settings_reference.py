@@ -11,7 +11,7 @@ MEANINGS = {
     "cells": "Regions, up to 8. The first is home and cannot change.",
     "zones": "Availability zones of a Region, up to 6; otherwise three.",
     "instanceTypes": "The types that may be bought, CPU and GPU types separately.",
-    "offered": "Corrections to the types that a Region offers: `{REGION: {add: [...], remove: [...]}}`. A deployment adds what EC2's list says.",
+    "offered": "Corrections to the types that a Region offers: `{REGION: {add: [...], remove: [...]}}`.",
     "maxInstances": "Most instances, running or ordered, up to 10,000.",
     "minInstances": "Instances kept while runs are open.",
     "minIdle": "Idle instances kept at all times. They cost day and night.",

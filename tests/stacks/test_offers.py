@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -136,7 +137,7 @@ def test_the_template_has_no_fleet_of_a_withdrawn_type(folder: Path, monkeypatch
     assert cdk_app.main(app_of("ls")) == 0
     template = json.loads((folder / "cdk.out/argosy.template.json").read_text())
     offered = template["Mappings"]["Offered"]["us-east-1"]
-    assert offered == {"C5Large": "true", "P3dn24Xlarge": "false", "G5Xlarge": "true"}
+    assert offered == {"C5Large": "true", "P3dn24xlarge": "false", "G5Xlarge": "true"}
     for id, resource in template["Resources"].items():
         if resource["Type"] == "AWS::EC2::EC2Fleet":
             assert resource["Condition"] == f"Offers{re.split('(?i)useast1', id.removeprefix('Fleet'))[0]}"
