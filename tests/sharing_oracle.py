@@ -14,12 +14,13 @@ MOST = 2**33 - 1  # of a limit
 class Queues:
     """Queues: the rest of its caps (None = no cap), and of its guarantee: amount (0 = nothing), and the limit from
     which the missing part is withheld (None = it lends). Sharers: queue, used part of the guarantee. Runs: use of the
-    capped and of the guaranteed amounts."""
+    capped and of the guaranteed amounts. Whole: the caps themselves."""
 
     caps: tuple[tuple[int | None, ...], ...]
     guarantees: tuple[tuple[int, int | None], ...]
     sharers: tuple[tuple[int, int], ...]
     runs: tuple[tuple[tuple[int, ...], int], ...]
+    whole: tuple[tuple[int | None, ...], ...] = ()  # () = as large as any task
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,20 @@ class Dealing:
         has = sum(has for each, has in self.own() if self.queue(each) == queue)
         return max(0, self.case.queues.guarantees[queue][0] - has)
 
+    def never(self, run: int) -> bool:
+        """Whether its tasks are larger than a whole cap of their queue."""
+        queues = self.case.queues
+        if not queues or not queues.whole:
+            return False
+        caps = zip(queues.whole[self.queue(self.case.runs[run][0])], queues.runs[run][0], strict=True)
+        return any(cap is not None and each > cap for cap, each in caps)
+
     def heads(self) -> dict[int, int]:
         """The first run of each sharer that needs no closed limit."""
         found: dict[int, int] = {}
         for number, (sharer, tasks, takes) in enumerate(self.case.runs):
-            waits = any(shut and each for shut, each in zip(self.closed, takes, strict=True))
+            waits = self.never(number)
+            waits |= any(shut and each for shut, each in zip(self.closed, takes, strict=True))
             if self.case.queues:
                 queue = self.queue(sharer)
                 caps = zip(self.capped[queue], self.left[queue], self.case.queues.runs[number][0], strict=True)
@@ -135,7 +145,8 @@ class Dealing:
         queue = self.queue(sharer)
         assert self.case.queues
         caps = zip(self.capped[queue], self.left[queue], self.case.queues.runs[run][0], strict=True)
-        waits = any(shut and each for shut, each in zip(self.closed, takes, strict=True))
+        waits = self.never(run)
+        waits |= any(shut and each for shut, each in zip(self.closed, takes, strict=True))
         return self.counts[run] < tasks and not waits and not any(s and c is not None and t for s, c, t in caps)
 
     def keep(self) -> None:
@@ -212,6 +223,9 @@ def drawn_queues(random: Random) -> Case:
         tuple(None if is_plain else random.choice((None, 0, 1, 5, random.randint(0, 40))) for _ in range(units))
         for _ in range(queues)
     )
+    used = tuple(tuple(random.choice((0, 2, 9)) for _ in range(units)) for _ in range(queues))
+    both = zip(caps, used, strict=True)
+    whole = tuple(tuple(None if cap is None else cap + more for cap, more in zip(*each, strict=True)) for each in both)
     limits = len(case.limits)
     guarantees = tuple(
         (random.choice((0, 0, 1, 4, 20)), random.choice((None, random.randrange(limits)))) for _ in range(queues)
@@ -219,6 +233,6 @@ def drawn_queues(random: Random) -> Case:
     runs = tuple(
         (tuple(random.choice((0, 1, 1, 3, 7)) for _ in range(units)), random.choice((0, 1, 2, 5))) for _ in case.runs
     )
-    both = zip(sharers, case.sharers, strict=True)
-    alike = tuple((weights[queue], parts, used) for (queue, _), (_, parts, used) in both)
-    return Case(alike, case.runs, case.limits, Queues(caps, guarantees, sharers, runs))
+    owners = zip(sharers, case.sharers, strict=True)
+    alike = tuple((weights[queue], parts, used) for (queue, _), (_, parts, used) in owners)
+    return Case(alike, case.runs, case.limits, Queues(caps, guarantees, sharers, runs, whole))

@@ -17,7 +17,7 @@ from argosy.model.runs import Run
 from argosy.model.shares.recent_use import RecentUse
 from argosy.model.state import State
 from argosy.placement.demand import Batch
-from argosy.scheduler.buying import orders, purchase_shares
+from argosy.scheduler.buying import orders, purchase_shares, whole_limits
 from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.purchase_shares import Due
 from argosy.scheduler.turns import caps, fair_order, fair_share, share_levels
@@ -26,10 +26,11 @@ from argosy.scheduler.turns.caps import CapRoom
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.fair_share import FairShare
 from argosy.scheduler.upkeep import upkeep
-from argosy.sharing import alternatives, fill, history, levels
+from argosy.sharing import alternatives, bounds, fill, history, levels
+from argosy.sharing.bounds import QueueBounds
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
 from tests.harness.simulation.audit.sharing import SharingChecker
-from tests.mutations.catalogue import Patch, planted, scenario
+from tests.mutations.catalogue import Check, Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.turns.test_sharing_a_cluster"
 LIFTING, SCENARIO = "tests.unit.scheduler.turns.test_share_levels", "tests.scenarios.test_sharing"
@@ -430,3 +431,38 @@ def weights_are_one(patch: Patch) -> None:
         return type(found)(np.minimum(found.weight, 1), found.parts, found.used, found.factor)
 
     patch.setattr(fair_order.FairOrder, "_sharers", sharers)
+
+
+WHOLE_CAP = {"queues": {"c": {"cap": {"vcpus": 1}}}}, {"resources": {"vcpus": 2, "memory": 512}}
+ALL_DOLLARS = (
+    {"queues": {"c": {}, "d": {}}, "limits": {"usdPerHour": 0.2}},
+    {"resources": {"vcpus": 12, "memory": 512}},
+)
+
+
+def never_fits(document: dict[str, Any], large: dict[str, Any]) -> Check:
+    """The scenario of a run whose task is larger than a limit of the document."""
+    name = "test_it_closes_its_limit_to_no_other_run_and_ends_after_its_patience"
+    return scenario("tests.scenarios.test_runs_that_never_fit", name, document, large, "a task needs ")
+
+
+@planted("a task that is larger than a whole cap closes the cap for all runs behind it", check=never_fits(*WHOLE_CAP))
+def head_closes_its_limit(patch: Patch) -> None:
+    real = bounds.cut
+
+    def cut(climb: Any, its: QueueBounds, *rest: Any) -> Any:
+        return real(climb, replace(its, never=np.zeros_like(its.never)), *rest)
+
+    patch.setattr(fill, "cut", cut)
+
+
+@planted(
+    "a run that all dollars of the deployment do not pay for closes them for others", check=never_fits(*ALL_DOLLARS)
+)
+def dollars_closed_forever(patch: Patch) -> None:
+    patch.setattr(purchase_shares, "ROUNDING", 1e9)
+
+
+@planted("a run whose task is larger than a whole limit waits forever", check=never_fits(*WHOLE_CAP))
+def patience_without_end(patch: Patch) -> None:
+    patch.setattr(whole_limits, "out_of_patience", lambda *asked: None)

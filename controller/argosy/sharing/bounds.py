@@ -4,13 +4,13 @@ A group is a queue. The owners of a queue that is shared by owners are sharers o
 (dollars an hour, cpu, GPUs, instances), which need not be limits of the deployment.
 
 `cut` fills each group as if it were alone, in the order of its sharers' levels, until a task exceeds a cap. That closes
-the cap for the group; runs of the group that use none of it continue. All groups are filled at once in at most as many
-rounds as there are units, so 200 groups cost as much as one.
+the cap for the group; runs of the group that use none of it continue. A task larger than a whole cap closes nothing,
+because it would do so forever. All groups are filled at once in at most as many rounds as there are units.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ class QueueBounds:
     group: IntArray  # (sharers,)
     takes: IntArray  # (runs, units) what a task takes; 0 if its group has no cap
     left: IntArray  # (groups, units)
+    never: BoolArray  # (runs,) whose tasks are larger than a whole cap
     reaches: bool = False  # whether the last unit is a minimum to reach, which the last task may exceed, and not a cap
 
     @classmethod
@@ -36,7 +37,12 @@ class QueueBounds:
         groups, room = np.asarray(group, dtype=np.int64), np.asarray(left, dtype=np.int64)
         wanted = clipped(takes, most=MOST + 1)
         wanted = np.where(room[groups[columns.sharer]] >= NO_CAP, 0, wanted)
-        return cls(groups, wanted, clipped(room))
+        return cls(groups, wanted, clipped(room), np.zeros(len(wanted), dtype=np.bool_))
+
+    def less_never(self, columns: Columns, whole: ArrayLike) -> QueueBounds:
+        """Without the runs whose tasks are larger than a whole cap. whole: (groups, units)"""
+        never = self.takes > np.asarray(whole, dtype=np.int64)[self.of_runs(columns)]
+        return replace(self, never=np.asarray(never.any(axis=1), dtype=np.bool_))
 
     def of_runs(self, columns: Columns) -> IntArray:
         """(runs,) the group of each."""
@@ -104,7 +110,7 @@ class Cut:
 
 def cut(climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray) -> Cut:
     """given: (runs,) tasks given already. closed: (groups, units) closed already."""
-    return _Cutting(climb, bounds, closed).cut(wants, given)
+    return _Cutting(climb, bounds, closed).cut(np.where(bounds.never, 0, wants), given)
 
 
 class _Cutting:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from argosy.api.admission.spending_caps import budget_warnings, hourly_faults, market_of
 from argosy.model import inbox
-from argosy.model.policy import Policy
+from argosy.model.policy import Policy, VcpuQuota
 from argosy.model.pools import Pool
 from argosy.model.state import State
+from argosy.model.stored import documents
 from argosy.spec.terms import terms_of_form
 from tests.builders import NOW
 from tests.fakes.api import SPEC, Desk, error_of
@@ -111,6 +113,53 @@ def test_a_cell_that_the_run_may_not_use_has_no_price_for_it() -> None:
 @pytest.mark.parametrize(("capacity", "found"), [({}, False), ({"budgetUsd": 1}, True), ({"maxHourlyCost": 1}, True)])
 def test_a_run_has_caps_when_it_has_either(capacity: dict[str, float], found: bool) -> None:
     assert terms_of_form({**NAMED, "capacity": capacity}).has_caps is found
+
+
+LIMITED: dict[str, Any] = {
+    "version": 1,
+    "limits": {"usdPerHour": 4},
+    "queues": {"small": {"cap": {"vcpus": 1}}, "plain": {"cap": {"gpus": 1}}, "cheap": {"cap": {"usdPerHour": 0.05}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"queue": "small", "resources": {**SHAPE, "vcpus": 2}}, "a task needs 2 vCPUs, the cap of queue small is 1"),
+        ({"queue": "plain", "resources": {**SHAPE, "gpus": 4}}, "a task needs 4 GPUs, the cap of queue plain is 1"),
+        ({"queue": "cheap", "resources": SHAPE}, "an hour, the cap of queue cheap is $0.05"),
+        ({"capacity": {"purchase": "on-demand"}}, "an hour, limits.usdPerHour is $4.00"),
+    ],
+)
+def test_submit_validate_and_plan_agree_about_a_run_that_can_never_fit_a_limit(spec: dict[str, Any], told: str) -> None:
+    desk = Desk()
+    desk.body("ApplySharing", document=LIMITED)
+    desk.fold_in()
+    for action in ("SubmitRun", "ValidateRun"):
+        (fault,) = error_of(desk.ask(action, spec={**SPEC, **spec}))["fieldList"]
+        assert fault["path"] == "resources"
+        assert told in fault["message"]
+    plan = desk.body("PlanRun", spec={**SPEC, **spec})
+    assert plan["possible"] is False
+    assert any(told in sentence for sentence in plan["warnings"])
+    assert desk.submit(queue="small", resources={**SHAPE, "vcpus": 1})["created"] is True
+
+
+def test_submit_refuses_a_run_above_a_whole_quota() -> None:
+    desk = Desk()
+    desk.api.policy = replace(desk.api.policy, vcpu_quotas=(VcpuQuota("us-east-1", "spot", "p", 16),))
+    (fault,) = error_of(desk.ask("SubmitRun", spec=SPEC))["fieldList"]
+    quota = "the vCPU quota of spot P4, P3 and P2 in us-east-1"
+    assert fault["message"] == f"a task needs an instance of 32 vCPUs, {quota} is 16"
+    assert desk.submit(capacity={"purchase": "on-demand"})["created"] is True
+
+
+def test_while_the_state_is_unreadable_only_the_controller_judges_limits() -> None:
+    desk = Desk()
+    desk.body("ApplySharing", document=LIMITED)
+    desk.fold_in()
+    desk.store.items[documents.STATE, documents.ROOT] = b"torn"
+    assert desk.submit(queue="small", resources={**SHAPE, "vcpus": 2})["created"] is True
 
 
 def test_submit_and_validate_refuse_an_hourly_cap_that_nothing_is_below() -> None:

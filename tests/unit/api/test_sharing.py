@@ -49,7 +49,7 @@ def queues(desk: Desk) -> list[str]:
 
 def test_a_document_is_in_force_once_the_controller_has_taken_it_in(desk: Desk) -> None:
     assert queues(desk) == ["default"]
-    assert applied(desk, document=DOCUMENT) == {"revision": 1, "document": DOCUMENT}
+    assert applied(desk, document=DOCUMENT) == {"revision": 1, "document": DOCUMENT, "warnings": []}
     assert queues(desk) == ["default", "research", "team"]
     view = desk.body("DescribeSharing")
     assert (view["revision"], view["document"], view["earlier"]) == (1, DOCUMENT, [])
@@ -57,10 +57,29 @@ def test_a_document_is_in_force_once_the_controller_has_taken_it_in(desk: Desk) 
     assert view["queues"][2]["used"] == {"usdPerHour": 0, "vcpus": 0, "gpus": 0, "instances": 0}
 
 
+def test_the_answer_names_the_open_runs_that_the_document_shuts_out(desk: Desk) -> None:
+    """They are not reason enough to refuse it: then any member could keep an owner from lowering a cap."""
+    applied(desk, document=DOCUMENT)
+    large = desk.submit(queue="team", resources={"vcpus": 4, "memory": 1024})["runId"]
+    desk.submit("t-2", queue="team", resources={"vcpus": 1, "memory": 1024})
+    desk.fold_in()
+    lower = {"version": 1, "queues": {"team": {"cap": {"vcpus": 2}}}}
+    told = "a task needs 4 vCPUs, the cap of queue team is 2; it ends after 60 minutes without work"
+    assert applied(desk, document=lower)["warnings"] == [f"{large}: {told}"]
+    for number in range(12):
+        desk.submit(f"more-{number}", resources={"vcpus": 4, "memory": 1024})
+    desk.fold_in()
+    warnings = applied(desk, document={"version": 1, "queues": {"default": {"cap": {"vcpus": 0}}}})["warnings"]
+    assert len(warnings) == 11
+    assert warnings[-1] == "4 more open runs cannot continue either"
+    del desk.store.items[documents.STATE, documents.ROOT]
+    assert desk.body("ApplySharing", document=DOCUMENT)["warnings"] == []  # unreadable: it can be replaced
+
+
 def test_an_earlier_document_can_be_put_into_force_again(desk: Desk) -> None:
     applied(desk, document=DOCUMENT)
     applied(desk, document={"version": 1, "queues": {"other": {}}})
-    assert applied(desk, restore=1) == {"revision": 3, "document": DOCUMENT}
+    assert applied(desk, restore=1) == {"revision": 3, "document": DOCUMENT, "warnings": []}
     view = desk.body("DescribeSharing")
     assert [each["revision"] for each in view["earlier"]] == [2, 1]
 

@@ -40,6 +40,13 @@ def opened(desk: Desk, **fields: Any) -> str:
     return run_id
 
 
+def test_a_change_to_a_queue_whose_cap_no_task_fits_is_refused(desk: Desk) -> None:
+    desk.body("ApplySharing", document={"version": 1, "queues": {"small": {"cap": {"gpus": 0}}}})
+    desk.fold_in()
+    run_id = opened(desk, resources={"vcpus": 1, "memory": 1024, "gpus": 1})
+    assert refusal(desk, run_id, queue="small") == "changes.queue a task needs 1 GPU, the cap of queue small is 0"
+
+
 def waiting(desk: Desk) -> list[inbox.Request]:
     return [inbox.from_bytes(body) for body in desk.store.read_partition(inbox.INBOX).values()]
 

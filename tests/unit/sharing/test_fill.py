@@ -26,14 +26,18 @@ def bounds(case: Case) -> tuple[QueueBounds, Guarantees] | tuple[()]:
         return ()
     columns, _, _ = arrays(case)
     takes = np.array([each for each, _ in queues.runs], dtype=np.int64).reshape(-1, len(queues.caps[0]))
-    left = [[NO_CAP if cap is None else cap for cap in caps] for caps in queues.caps]
+    left, whole = (
+        [[NO_CAP if cap is None else cap for cap in caps] for caps in each]
+        for each in (queues.caps, queues.whole or [[None] * len(caps) for caps in queues.caps])
+    )
     promised = Guarantees.of(
         [amount for amount, _ in queues.guarantees],
         [used for _, used in queues.sharers],
         [each for _, each in queues.runs],
         [LENT if limit is None else limit for _, limit in queues.guarantees],
     )
-    return QueueBounds.of(columns, [queue for queue, _ in queues.sharers], takes, left), promised
+    of_caps = QueueBounds.of(columns, [queue for queue, _ in queues.sharers], takes, left)
+    return of_caps.less_never(columns, whole), promised
 
 
 def arrays(case: Case) -> tuple[Columns, Sharers, Limits]:

@@ -1,4 +1,5 @@
-"""Caps on money that are too low. A cap below every price is refused; one that may be enough gets a warning.
+"""Caps and limits that are too low. One that no task could ever fit is refused; a budget that may be enough gets a
+warning.
 
 Every question is about the offers that the scheduler would buy from for the run: its cells, constraints, architecture,
 GPUs and purchase options count, and so do the price caps and the closed cells of the deployment.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from argosy.catalogue.lookup import load_catalogue
@@ -25,9 +26,11 @@ from argosy.model.resources import NOTHING
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.model.stored.damage import FAULTS
 from argosy.model.wording import dollars
 from argosy.planning.question import with_run
 from argosy.scheduler.buying.budget import RunBudget, cheapest_offer, paid_seconds, run_budgets
+from argosy.scheduler.buying.whole_limits import WholeLimits
 from argosy.scheduler.turns.asks import batch_of
 from argosy.spec.faults import Fault
 
@@ -51,6 +54,21 @@ def hourly_faults(terms: RunTerms, market: Moment) -> list[Fault]:
         return []
     sentence = f"{dollars(hourly)} an hour is below {_named(found)}: nothing could be bought"
     return [Fault("capacity.maxHourlyCost", sentence)]
+
+
+def too_low(terms: RunTerms, market: Callable[[], Moment], path: str = "resources") -> list[Fault]:
+    """Why no task of the run could ever start: its own hourly cap is too low, or one of its tasks exceeds a whole limit
+    of the deployment or of its queue.
+
+    path: what to change for the latter. While the state is unreadable, or for a run that names a task definition, only
+    the controller can judge it.
+    """
+    try:
+        moment, run = with_run(market(), terms, terms.needs)
+    except FAULTS:
+        return []
+    told = "" if terms.task_definition else WholeLimits(moment).exceeded(run)
+    return [*hourly_faults(terms, moment), *([Fault(path, told)] if told else [])]
 
 
 def budget_warnings(terms: RunTerms, market: Moment) -> list[str]:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from argosy.api.admission.specs import DeploymentLimits
 from argosy.api.queues.in_force import in_force
-from argosy.api.refusals import conflict, not_found, throttled
+from argosy.api.refusals import RequestRefused, conflict, not_found, throttled
 from argosy.api.request_context import Actions, RequestContext
 from argosy.api.views import iso
 from argosy.catalogue.lookup import load_catalogue
@@ -27,6 +27,7 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU
 from argosy.model.shares.sharers import queue_of_run
 from argosy.model.shares.sharing import UNITS, Sharing
 from argosy.model.state import State
+from argosy.model.stored.damage import FAULTS
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import SpecError
 from argosy.spec.fields import Strict, refused
@@ -34,11 +35,13 @@ from argosy.spec.sharing import Limit, parse_sharing, promised_too_much
 
 JSON = dict[str, Any]
 TRIES = 10
+NAMED = 10  # runs in warnings
 
 
 class ApplySharing(Strict):
     """Put a sharing document into force: `document`, or the one that the revision `restore` had. revision: the one that
-    it follows, 0 = there was none; by default the one in force."""
+    it follows, 0 = there was none; by default the one in force. `warnings` in the reply name open runs of which no
+    further task could start."""
 
     action: Literal["ApplySharing"]
     document: dict[str, Any] | None = None
@@ -75,8 +78,26 @@ def _apply(context: RequestContext, request: ApplySharing, request_id: str) -> J
         with suppress(AlreadyExists):  # a concurrent request: the first one counts
             context.store.create({(inbox.INBOX, inbox.inbox_key(now, f"sharing#{again}")): body})
             context.wake.controller()
-            return {"revision": base + 1, "document": document}
+            return {"revision": base + 1, "document": document, "warnings": _shut_out(context, document)}
     raise throttled("another document is being applied: try again")
+
+
+def _shut_out(context: RequestContext, document: Mapping[str, Any]) -> list[str]:
+    """The open runs of which no further task can start under the document. While the state is unreadable, none is
+    known."""
+    from argosy.scheduler.buying.whole_limits import WholeLimits  # loads placement, as below
+
+    try:
+        state = context.whole_state()
+    except (*FAULTS, RequestRefused):
+        return []
+    state.sharing = state.sharing.with_document(document, context.now())
+    moment = Moment(state, as_registered(load_catalogue(), state.pools.values()), context.now(), context.policy)
+    limits, minutes = WholeLimits(moment), context.policy.unaffordable_patience_s / 60
+    open_runs = [run for run in state.runs.values() if not (run.complete or run.halted)]
+    told = [f"{run.id}: {why}" for run in open_runs if (why := limits.exceeded(run))]
+    more = [f"{len(told) - NAMED} more open runs cannot continue either"] if len(told) > NAMED else []
+    return [f"{each}; it ends after {minutes:.0f} minutes without work" for each in told[:NAMED]] + more
 
 
 def _earlier(known: Sharing, revision: int | None) -> Mapping[str, Any]:

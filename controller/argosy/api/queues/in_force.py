@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from argosy.api.request_context import RequestContext
 from argosy.model.run_terms import DEFAULT_QUEUE, RunTerms
 from argosy.model.shares.sharing import SHARING, Sharing
@@ -14,8 +16,14 @@ from argosy.spec.faults import Fault, SpecError
 def in_force(context: RequestContext) -> Sharing:
     """An unreadable document counts as none: a new one may then be applied."""
     body = context.store.read((documents.STATE, SHARING))
-    found = sharing_in({} if body is None else {SHARING: body})
+    found = Sharing() if body is None else sharing_in({SHARING: body})
     return Sharing() if isinstance(found, Damage) else found
+
+
+def may_exceed(context: RequestContext, terms: RunTerms) -> bool:
+    """Whether there is a limit, besides the size of instances, that a single task of the run could exceed."""
+    has_own, sharing = bool(terms.max_hourly_usd is not None or context.policy.vcpu_quotas), in_force(context)
+    return has_own or sharing.limits_queues or sharing.usd_per_hour < inf
 
 
 def queue_faults(context: RequestContext, terms: RunTerms) -> list[Fault]:

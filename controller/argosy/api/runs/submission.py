@@ -13,8 +13,8 @@ from typing import Any
 from argosy import layout
 from argosy.api import reading, requests
 from argosy.api.admission.specs import Admission, admit, fingerprint
-from argosy.api.admission.spending_caps import budget_warnings, hourly_faults, market_of
-from argosy.api.queues.in_force import check_queue
+from argosy.api.admission.spending_caps import budget_warnings, market_of, too_low
+from argosy.api.queues.in_force import check_queue, may_exceed
 from argosy.api.refusals import conflict
 from argosy.api.request_context import Actions, RequestContext
 from argosy.model import inbox
@@ -115,8 +115,7 @@ def admitted(context: RequestContext, spec: Any) -> Admission:
     admission = admit(spec, context.limits, context.sources, context.now())
     check_queue(context, admission.terms)
     _check_owner(context, admission.terms)
-    has_cap = admission.terms.max_hourly_usd is not None
-    if has_cap and (faults := hourly_faults(admission.terms, context.market())):
+    if may_exceed(context, admission.terms) and (faults := too_low(admission.terms, context.market)):
         raise SpecError(faults)
     return admission
 
@@ -233,7 +232,7 @@ def _plan(context: RequestContext, request: requests.PlanRun, request_id: str) -
     terms = admission.terms
     records = list(_past(context.store, terms.name))
     market = market_of(context.whole_state(), context.fleets, context.now(), context.policy)
-    about_money = [*(fault.text() for fault in hourly_faults(terms, market)), *budget_warnings(terms, market)]
+    about_limits = [*(fault.text() for fault in too_low(terms, lambda: market)), *budget_warnings(terms, market)]
     question = PlanQuestion(
         moment=market,
         terms=terms,
@@ -242,7 +241,7 @@ def _plan(context: RequestContext, request: requests.PlanRun, request_id: str) -
         seconds=seconds_of(terms, records),
         fleets=context.fleets,
         home=context.cells[0],
-        warnings=[*about_money, *admission.notes],
+        warnings=[*about_limits, *admission.notes],
         owner=context.owner,
     )
     return plan_run(question)

@@ -14,7 +14,7 @@ from typing import Any
 
 from argosy.api import reading, requests
 from argosy.api.admission.specs import check_spec
-from argosy.api.admission.spending_caps import hourly_faults, outgrows
+from argosy.api.admission.spending_caps import outgrows, too_low
 from argosy.api.queues.in_force import queue_faults
 from argosy.api.refusals import conflict
 from argosy.api.request_context import RequestContext
@@ -90,8 +90,8 @@ def _judge(
 
 def _faults_of_terms(context: RequestContext, terms: RunTerms, given: Changes) -> Faults:
     faults = queue_faults(context, terms) if "queue" in given else []
-    if not faults and not given.keys().isdisjoint({"maxHourlyCost", *WHEN_RETRIED}):
-        faults = hourly_faults(terms, context.market())
+    if not faults and not given.keys().isdisjoint({"queue", "maxHourlyCost", *WHEN_RETRIED}):
+        faults = too_low(terms, context.market, path="queue" if "queue" in given else "resources")
     return faults
 
 

@@ -13,7 +13,7 @@ from argosy.cli.command import command
 from argosy.cli.figures import counted
 from argosy.cli.problems import CliError
 from argosy.cli.runs.spec_source import read_text
-from argosy.cli.session import Session
+from argosy.cli.session import Session, warn
 from argosy.client.run_names import owner_of
 
 _UNITS = {"usdPerHour": "USD/h", "vcpus": "vCPUs", "gpus": "GPUs", "instances": "instances"}
@@ -54,6 +54,8 @@ def _applied(session: Session, view: Mapping[str, Any]) -> None:
         return
     names = ", ".join(view["document"]["queues"])
     session.console.print(f"Revision {view['revision']} takes effect within seconds. Queues: {names}.")
+    for sentence in view["warnings"]:
+        warn(sentence)
     session.console.print(f"next: {session.again('queues')}", style="dim")
 
 

@@ -34,6 +34,7 @@ from argosy.model.wording import dollars
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
+from argosy.scheduler.buying.whole_limits import out_of_patience
 from argosy.scheduler.placing.places import Places, RunPlaces
 
 SHORT_OF_BUDGET = "held back by its budget of {cap}: the rest is reserved for what already runs or boots"
@@ -247,11 +248,10 @@ class CappedRuns(UncappedRuns):
         )
 
     def exhausted(self, runs: Iterable[tuple[RunPlaces, Shortfall]], places: Places) -> list[CapRun | HaltRun]:
-        """Ends runs that can pay for nothing more, and runs that have waited long enough for an affordable price.
-        The reasons of other runs that wait for money go into `sentences`."""
-        found: list[CapRun | HaltRun] = []
-        for its, shortfall in runs:
-            budget = self.budgets.get(its.run.id)
+        waiting = [*runs]
+        found = UncappedRuns.exhausted(self, waiting, places)
+        for its, shortfall in waiting:
+            budget = None if its.run.id in self.sentences else self.budgets.get(its.run.id)
             if budget is not None and self._is_short(budget, shortfall.reason):
                 is_busy = self._is_busy(places, its, bought=shortfall.tasks < its.left_over.count)
                 sentence, end = self._sentence(budget, self._least_price(its.batch), is_busy)
@@ -299,17 +299,10 @@ class CappedRuns(UncappedRuns):
             if busy:
                 return sentence, None
             self.unaffordable.add(run_id)
-            return sentence, self._out_of_patience(budget.run, sentence)
+            return sentence, out_of_patience(self.moment, budget.run, NEVER_AFFORDABLE, sentence)
         if hourly is not None and budget.left_per_hour < budget.left_usd * 3600 / self._seconds(budget):
             return AT_HOURLY_CAP.format(cap=dollars(hourly)), None
         return SHORT_OF_BUDGET.format(cap=dollars(cap)), None
-
-    def _out_of_patience(self, run: Run, sentence: str) -> HaltRun | None:
-        """Without a limit on this wait the controller would never rest."""
-        waited_s = self.moment.now - (run.unaffordable_since or self.moment.now)
-        if waited_s < self.moment.policy.unaffordable_patience_s:
-            return None
-        return HaltRun(run.id, NEVER_AFFORDABLE.format(below=sentence, minutes=waited_s / 60))
 
     def _afforded(self, launches: Sequence[Launch]) -> tuple[list[Launch], list[Launch]]:
         kept: list[Launch] = []

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from argosy.market.cover import alike, tasks_per_instance
-from argosy.market.limits import OrderLimits, Purse
+from argosy.market.limits import ROUNDING, OrderLimits, Purse
 from argosy.market.order import Backlog, Order, Shortfall
 from argosy.model.pools import Offer
 from argosy.model.resources import Resources
+from argosy.model.shares.sharing import Cap
 from argosy.placement.demand import Batch
 from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, at_cap, units_of
 from argosy.scheduler.turns.fair_order import Within
@@ -44,18 +45,19 @@ class CappedDemand:
         """Counts tasks at the lowest price of any offer: purchases are paid for whole (`purses`)."""
         assert dealing.caps is not None
         caps, order = dealing.caps, dealing.order
-        known: dict[Batch, tuple[int, int, int, int]] = {}
-        costs = np.array([_least(batch, offers, known) for batch in wanted], dtype=np.int64).reshape(-1, 4)
+        known: dict[tuple[Batch, Cap], IntArray] = {}
+        queue = order.groups(caps.room.names)[[order.row[run_id] for run_id in run_ids]]
+        both = zip(wanted, queue.tolist(), strict=True)
+        costs = np.array([_least(batch, offers, caps.room.caps[row], known) for batch, row in both], dtype=np.int64)
+        costs = costs.reshape(-1, 4)
         needs = np.array([batch.need for batch in wanted], dtype=np.int64).reshape(-1, 3)
         wants = np.array([batch.count for batch in wanted], dtype=np.int64)
         limits = Limits.of(np.maximum(1, caps.lineup.supply.total.sum(axis=1)), [MOST] * 3)
         within = caps.within(np.zeros(len(caps.asks), dtype=np.int64))._replace(takes=costs).without_guarantees()
         found = order.dealt(run_ids, wants, needs, limits, order.tasks, within)
         assert found.capped is not None
-        queue = order.groups(caps.room.names)[[order.row[run_id] for run_id in run_ids]]
-        why = tuple(
-            caps.room.why(int(row), found.capped[row] & (cost > 0)) for row, cost in zip(queue, costs, strict=True)
-        )
+        beyond = (found.capped[queue] & (costs > 0)) | (costs > caps.room.whole[queue])
+        why = tuple(caps.room.why(int(row), units) for row, units in zip(queue, beyond, strict=True))
         return cls(caps, queue, wants, found.counts, why, dict(zip(run_ids, costs, strict=True)))
 
     def backlog(self, backlog: Sequence[Backlog], purses: Mapping[str, Purse]) -> list[Backlog]:
@@ -121,14 +123,16 @@ class CappedDemand:
         return self.caps.room.names[queue]
 
 
-def _least(
-    batch: Batch, offers: Sequence[Offer], known: dict[Batch, tuple[int, int, int, int]]
-) -> tuple[int, int, int, int]:
-    """The least that a task takes of any instance on offer."""
-    key = alike(batch)
+def _least(batch: Batch, offers: Sequence[Offer], cap: Cap, known: dict[tuple[Batch, Cap], IntArray]) -> IntArray:
+    """(4,) the least that a task takes of any instance on offer: of one that the whole cap pays for, or, if it pays for
+    none, all of the instance."""
+    key = alike(batch), cap
     if key not in known:
-        needs, fits = Resources(*batch.need), tasks_per_instance(key, offers).tolist()
-        each = [units_of(needs, o.whole, o.price_usd_per_hour) for o, tasks in zip(offers, fits, strict=True) if tasks]
-        least = [min(unit) for unit in zip(*each, strict=True)] if each else [0, needs.cpu_units, needs.gpus, 0]
-        known[key] = least[0], least[1], least[2], least[3]
+        needs, fits = Resources(*batch.need), tasks_per_instance(key[0], offers).tolist()
+        able = [offer for offer, tasks in zip(offers, fits, strict=True) if tasks]
+        paid = [o for o in able if cap.instances >= 1 and o.price_usd_per_hour <= cap.usd_per_hour * (1 + ROUNDING)]
+        each = [units_of(needs if paid else o.whole, o.whole, o.price_usd_per_hour) for o in paid or able]
+        least = np.array(each, dtype=np.int64).reshape(-1, 4).min(axis=0, initial=MOST)
+        least = np.where(least < MOST, least, 0)
+        known[key] = np.array([least[USD], needs.cpu_units, needs.gpus, least[INSTANCES]], dtype=np.int64)
     return known[key]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argosy.market.cover import alike, tasks_per_instance
-from argosy.market.limits import OrderLimits, QuotaKey, quota_name, quota_of, vcpus_of
+from argosy.market.limits import ROUNDING, OrderLimits, QuotaKey, quota_name, quota_of, vcpus_of
 from argosy.market.order import Backlog
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer
@@ -89,12 +89,14 @@ class Demand:
 
 def due_instances(moment: Moment, places: Places, demand: Demand, offers: Sequence[Offer], told: str = "") -> list[Due]:
     """By run of `places`. told: the reason of runs that do not wait for a quota; "" = any limit. A run that fits
-    only instances larger than a whole quota closes no quota, because it would keep it closed forever."""
+    only instances above a whole quota or all dollars closes no limit, because it would keep it closed forever."""
     assert places.share is not None
     limits, capped, wanted = demand.limits, demand.capped, [each.batch for each in demand.backlog]
     known: dict[Batch, tuple[QuotaOffer, ...]] = {}
     batches = {each.run.id: batch for each, batch in zip(places.runs, wanted, strict=True)}
+    usd = moment.state.sharing.usd_per_hour * (1 + ROUNDING)
     ever = [each for each in offers if vcpus_of(each) <= limits.vcpus.get(quota_of(each), math.inf)]
+    ever = [each for each in ever if each.price_usd_per_hour <= usd]
     offered = {run_id: _offered(batch, ever, limits.vcpus_left, known) for run_id, batch in batches.items()}
     ids = tuple(run.id for run in places.share.order.runs if offered.get(run.id))
     quotas = tuple(sorted({each.quota for its in offered.values() for each in its if each.quota is not None}))
@@ -117,7 +119,7 @@ def due_instances(moment: Moment, places: Places, demand: Demand, offers: Sequen
 
 
 def _never(batch: Batch, offers: Sequence[Offer], limits: OrderLimits) -> Due:
-    """For a batch that fits no instance within a whole quota: it waits for the quotas, if any instance could take
+    """For a batch that fits no instance within the whole limits: it waits for the quotas, if any instance could take
     it."""
     its = _offered(batch, offers, limits.vcpus_left, {})
     why = " and ".join(quota_name(each.quota, limits.vcpus) for each in its if each.quota is not None)

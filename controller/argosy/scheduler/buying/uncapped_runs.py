@@ -9,6 +9,7 @@ from argosy.market.order import Shortfall
 from argosy.model.actions import CapRun, Claim, HaltRun
 from argosy.model.moment import Moment
 from argosy.scheduler.buying.orders import MarketView
+from argosy.scheduler.buying.whole_limits import out_of_reach
 from argosy.scheduler.placing.places import Places, RunPlaces
 
 
@@ -19,7 +20,7 @@ class UncappedRuns:
     moment: Moment
     ended: Collection[str] = ()  # ids of runs that stop, or give up tasks, in this tick
     sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait for money; "" = it ends
-    unaffordable: set[str] = field(default_factory=set)  # ids of runs that wait for a lower price
+    unaffordable: set[str] = field(default_factory=set)  # ids of runs that no price or limit admits now
 
     def at_most(self, market: MarketView) -> dict[str, int]:
         """By run id, how many more tasks it may ask for, where that is limited: none for a run that ends."""
@@ -30,8 +31,12 @@ class UncappedRuns:
         return places
 
     def exhausted(self, runs: Iterable[tuple[RunPlaces, Shortfall]], places: Places) -> list[CapRun | HaltRun]:
-        """The ends of runs that can pay for nothing more."""
-        return []
+        """The ends of runs that can pay for nothing more. The reasons of others that never fit go to `sentences`."""
+        short = [its for its, shortfall in runs if shortfall.tasks and its.run.id not in self.ended]
+        found = out_of_reach(self.moment, short) if short else []
+        self.sentences |= {each.run_id: each.sentence for each in found}
+        self.unaffordable |= {each.run_id for each in found if each.is_idle}
+        return [each.end for each in found if each.end is not None]
 
     def claims(self, places: Places) -> Iterator[Claim]:
         """Unused instances, each for the first run that now counts on it and can pay for it. If only one run has

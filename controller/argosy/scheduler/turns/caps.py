@@ -35,6 +35,7 @@ from argosy.sharing.columns import BoolArray, IntArray
 USD, CPU, GPUS, INSTANCES = range(4)  # the columns of every array of units
 SCALE = (100_000, CPU_UNITS_PER_VCPU, 1, 1 << 18)  # units in a dollar an hour, a vCPU, a GPU and an instance
 _AT_CAP = "queue {} is at its cap of {}"
+NEEDS_MORE = "a task needs {}, {} is {}"  # whose tasks can never fit the limit
 _SAID = ("{:,.2f} USD an hour", "{:,g} vCPUs", "{:,g} GPUs", "{:,g} instances")
 
 
@@ -54,9 +55,10 @@ def at_cap(queue: str, cap: Cap, unit: int) -> str:
 
 
 def is_at_cap(sentence: str) -> bool:
-    """Whether that is why tasks wait."""
+    """Whether a cap or another limit that a task can never fit is why tasks wait."""
     before, _, after = _AT_CAP.partition("{} is")
-    return sentence.startswith(before) and f" is{after.partition('{}')[0]}" in sentence
+    is_cap = sentence.startswith(before) and f" is{after.partition('{}')[0]}" in sentence
+    return is_cap or sentence.startswith(NEEDS_MORE.partition("{}")[0])
 
 
 def units_of(needs: Resources, size: Resources, usd_per_hour: float) -> tuple[int, int, int, int]:

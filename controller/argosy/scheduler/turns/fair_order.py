@@ -98,6 +98,7 @@ class Within(NamedTuple):
     amount: IntArray  # (queues,) the guaranteed amount; 0 = nothing
     used: IntArray  # (queues,) the guaranteed use
     kept_from: IntArray  # (queues,) the limit that withholds the missing part from the others; LENT = it is lent
+    whole: IntArray  # (queues, units) the caps themselves
 
     def after(self, queue: IntArray, given: IntArray) -> Within:
         """After each run, of the queue in that place, has been given that number of tasks."""
@@ -169,7 +170,8 @@ class FairOrder:
         columns = Columns.of([self.row[run_id] for run_id in run_ids], wants, takes)
         if within is None:
             return fill(columns, self._sharers(used), limits)
-        bounds = QueueBounds.of(columns, self.groups(within.queues), within.takes, within.left)
+        of_caps = QueueBounds.of(columns, self.groups(within.queues), within.takes, within.left)
+        bounds = of_caps.less_never(columns, within.whole)
         return fill(columns, self._sharers(used), limits, bounds, self._guarantees(within, bounds.of_runs(columns)))
 
     def _guarantees(self, within: Within, of_runs: IntArray) -> Guarantees:

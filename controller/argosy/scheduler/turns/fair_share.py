@@ -90,7 +90,7 @@ class QueueCaps:
         room, unit, each = self.room, self.room.unit, np.arange(len(self.room.names))
         left = np.where(room.left >= NO_CAP, NO_CAP, np.maximum(room.left - taken, 0))
         used, lent = (room.used + taken)[each, unit], np.full(len(each), LENT)
-        return Within(room.names, self.costs, left, unit, room.amount, used, lent)
+        return Within(room.names, self.costs, left, unit, room.amount, used, lent, room.whole)
 
     def cut(self, wants: IntArray, given: IntArray) -> Filled:
         """As many of the wanted tasks as the caps allow, independent of free room."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,12 @@ import pytest
 from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.suspension import suspend
 from argosy.market.offers import cost_of
-from argosy.model.actions import Action, Launch, Remark, SetTarget
+from argosy.model.actions import Action, HaltRun, Launch, Remark, SetTarget
 from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.instances import Purchase
 from argosy.model.resources import Resources
+from argosy.model.run_terms import ServiceTerms
 from argosy.model.shares.sharing import Cap
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
@@ -61,11 +63,12 @@ def bought(actions: Iterable[Action]) -> int:
 @pytest.mark.parametrize(
     ("cap", "tasks", "said"),
     [
-        ({"vcpus": 5}, 5, "5 vCPUs"),
-        ({"instances": 1.5}, 6, "1.5 instances"),
-        ({"usdPerHour": 2 * PRICE}, 8, "0.34 USD an hour"),
-        ({"usdPerHour": 0}, 0, "0.00 USD an hour"),
-        ({"vcpus": 9, "instances": 1}, 4, "1 instance"),
+        ({"vcpus": 5}, 5, "queue research is at its cap of 5 vCPUs"),
+        ({"instances": 1.5}, 6, "queue research is at its cap of 1.5 instances"),
+        ({"usdPerHour": 2 * PRICE}, 8, "queue research is at its cap of 0.34 USD an hour"),
+        ({"usdPerHour": 0}, 0, "a task needs an instance of $0.1048 an hour, the cap of queue research is $0.00"),
+        ({"instances": 0.5}, 2, "a task needs an instance of its own, the cap of queue research is 0.5 instances"),
+        ({"vcpus": 9, "instances": 1}, 4, "queue research is at its cap of 1 instance"),
     ],
 )
 def test_a_queue_starts_no_more_than_its_cap_allows(cap: dict[str, float], tasks: int, said: str) -> None:
@@ -73,7 +76,7 @@ def test_a_queue_starts_no_more_than_its_cap_allows(cap: dict[str, float], tasks
     first, second = run(state, 1, 1_000, queue="research"), run(state, 2, 4)
     actions = decided(state, max_instances=4)
     assert launches(actions) == Counter({first: tasks, second: 4}) - Counter()
-    assert sentences(actions)[first] == f"queue research is at its cap of {said}"
+    assert sentences(actions)[first] == said
 
 
 def test_a_cap_on_gpus_holds_back_only_what_takes_gpus() -> None:
@@ -127,6 +130,26 @@ def test_no_instance_is_ordered_above_a_cap() -> None:
         actions = decided(state)
         assert bought(actions) == most
         assert is_at_cap(sentences(actions)[first])
+
+
+def test_a_guarantee_that_takes_every_instance_and_is_not_lent_leaves_none_to_the_others() -> None:
+    keeps = {"guarantee": {"instances": 2}, "lend": False}
+    state = shared(state_with(fleet()), research=keeps, default={})
+    first = run(state, 1, 9)
+    told = "a task needs an instance of its own, maxInstances less the guarantees that are not lent is 0 instances"
+    assert sentences(decided(state, max_instances=2))[first] == told
+    assert bought(decided(state, max_instances=3)) == 1
+
+
+def test_a_service_that_fits_no_cap_waits_for_another_document() -> None:
+    state = shared(state_with(fleet()), research={"cap": {"vcpus": 0.5}})
+    first = run(state, 1, 1, queue="research")
+    state.runs[first].unaffordable_since = NOW - POLICY.unaffordable_patience_s
+    assert [each.run_id for each in decided(state) if isinstance(each, HaltRun)] == [first]
+    state.runs[first].terms = replace(
+        state.runs[first].terms, service=ServiceTerms(1, 100, 100, 30.0, 300.0, False, "", 0.0, "")
+    )
+    assert not [each for each in decided(state) if isinstance(each, HaltRun)]
 
 
 def test_what_was_ordered_counts_against_the_cap() -> None:

@@ -146,9 +146,12 @@ def test_a_run_that_waits_names_the_quota_with_its_size() -> None:
     state = deployment("c5.xlarge")
     run(state, 1, 100)
     run(state, 2, 100, queue="research")
-    moment = moment_of(state, policy=replace(POLICY, vcpu_quotas=quotas(standard=0)))
-    said = {each.sentence for each in decide(moment) if isinstance(each, Remark)}
-    assert said == {f"held back by the vCPU quota of spot Standard in {CELL} (0)"}
+    for most, sentence in (
+        (4, f"held back by the vCPU quota of spot Standard in {CELL} (4)"),
+        (0, f"a task needs an instance of 4 vCPUs, the vCPU quota of spot Standard in {CELL} is 0"),
+    ):
+        moment = moment_of(state, policy=replace(POLICY, vcpu_quotas=quotas(standard=most)))
+        assert {each.sentence for each in decide(moment) if isinstance(each, Remark)} == {sentence}
 
 
 def test_an_unknown_instance_type_uses_no_quota() -> None:
