@@ -20,6 +20,12 @@ DOCTOR = ("argosy.cli.deployment.doctor", "register")
 ACCESS = ("argosy.cli.deployment.access", "register")
 NO_RIGHT_NEEDED = {"sts:GetCallerIdentity"}  # AWS: "No permissions are required to perform this operation"
 NEVER_CALLED = {"lambda:InvokeFunction"}  # the session has an api, which the doctor does not ask
+# Only with --probe, which no other target gives.
+PROBED = {
+    *(f"ec2:{name}" for name in ("DescribeFleets", "ModifyFleet")),
+    *(f"ecs:{name}" for name in ("ListContainerInstances", "ListTaskDefinitions", "ListTasks", "RunTask", "StopTask")),
+    *(f"s3:{name}Object" for name in ("Put", "Delete")),
+}
 ROW = re.compile(r"^\| (?P<rights>(?:`[a-z0-9]+:\w+`(?:, )?)+) \| [^|]* \| (?P<targets>[^|]+) \| ", re.MULTILINE)
 
 
@@ -47,7 +53,8 @@ def rights_for(target: str) -> set[str]:
     calls = (call.partition(":") for call in Reached(programs(target)).operations())
     names = {(service, operations_of(service)[method]) for service, _, method in calls}
     rights = {f"{IAM_NAMES.get(service, service)}:{operation}" for service, operation in names}
-    return {IAM_NAMES.get(right, right) for right in rights} - NO_RIGHT_NEEDED - NEVER_CALLED
+    unused = set() if target == "doctor" else PROBED
+    return {IAM_NAMES.get(right, right) for right in rights} - NO_RIGHT_NEEDED - NEVER_CALLED - unused
 
 
 def documented() -> dict[str, set[str]]:

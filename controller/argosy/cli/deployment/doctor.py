@@ -1,11 +1,12 @@
 """Does this account have everything that Argosy needs?
 
 One line for each need, and the command to type. It comes before the first deployment, and says afterwards whether runs
-can work. All calls only read, except with --fix. The checks themselves are in `checks`.
+can work. All calls only read, except with --fix and --probe. The checks themselves are in `checks` and `probe`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,6 +31,18 @@ def register(app: typer.Typer) -> None:
     command(app, "doctor", panel=panels.SETUP)(doctor)
 
 
+@dataclass(frozen=True)
+class Extent:
+    """How far the doctor goes beyond reading the account and the deployment."""
+
+    fix: Annotated[bool, typer.Option("--fix", help="Create missing service-linked roles, which are free.")] = False
+    account: Annotated[bool, typer.Option("--account", help="Check only the account, before a deployment.")] = False
+    probe: Annotated[
+        bool,
+        typer.Option("--probe", help="Ask AWS which reading of its contracts holds. Starts nothing, under 0.01 USD."),
+    ] = False
+
+
 _Cells = Annotated[
     str | None,
     typer.Option(
@@ -37,18 +50,17 @@ _Cells = Annotated[
         help="Regions to check, separated by commas. [default: the deployment's, else cdk.json's]",
     ),
 ]
-_Fix = Annotated[bool, typer.Option("--fix", help="Create missing service-linked roles, which are free.")]
-_Account = Annotated[bool, typer.Option("--account", help="Check only the account, before a deployment.")]
 _Settings = Annotated[str | None, typer.Option(hidden=True, help="Settings that `make deploy` will deploy, as JSON.")]
 
 
-def doctor(
-    session: Session, *, cells: _Cells = None, fix: _Fix = False, account: _Account = False, settings: _Settings = None
-) -> None:
+def doctor(session: Session, extent: Extent, *, cells: _Cells = None, settings: _Settings = None) -> None:
     """What is missing for a deployment, and what to type. Exits 3 when something is wrong."""
     from argosy.cli.deployment.checks import run_checks
+    from argosy.cli.deployment.probe import probe
 
-    findings = run_checks(session, cells=cells, settings=settings, may_fix=fix, account_only=account)
+    findings = run_checks(session, cells=cells, settings=settings, may_fix=extent.fix, account_only=extent.account)
+    if extent.probe:
+        findings += probe(session)
     is_well = not any(each.state == "wrong" for each in findings)
     if session.wants_json:
         session.print_json({"ok": is_well, "checks": [each.as_json() for each in findings]})
