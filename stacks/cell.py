@@ -85,6 +85,9 @@ def instance_role(scope: Construct, settings: Settings, region: str, runner: Run
         role_name=f"{settings.prefix}-instance-{region}",
         description="The ECS agent on Argosy's container instances",
         assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+        managed_policies=[
+            iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in grants.managed_for_instance(settings)
+        ],
     )
     rights = grants.instance(grants.Arns(settings), region, [each.arn for each in runner.of.values()])
     for statement in rights:

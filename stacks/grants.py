@@ -289,6 +289,11 @@ def execution(arns: Arns) -> list[iam.PolicyStatement]:
     ]
 
 
+def managed_for_instance(settings: Settings) -> list[str]:
+    """AWS's own policies on an instance's role. Session Manager's also reads the account's SSM parameters."""
+    return ["AmazonSSMManagedInstanceCore"] if settings.allow_ssm else []
+
+
 def instance(arns: Arns, region: str, runners: Sequence[str]) -> list[iam.PolicyStatement]:
     """The ECS agent on an instance: it may join our cluster and no other, and report for its own instance. The boot
     script reads the runner: exact objects of the Region's assets."""

@@ -37,7 +37,9 @@ WILDCARDS = (
 )
 
 _PROVIDER = "CDK's own provider framework makes this; nothing but it may invoke the two functions."
+_SSM = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/AmazonSSMManagedInstanceCore]"
 _CELL = {
+    _SSM: "Only with the setting allowSsm; AWS keeps up to date what Session Manager's agent may call.",
     "AwsSolutions-VPC7": "Flow logs cost by the gigabyte and nothing comes in; add them to the VPC if you need them.",
     "AwsSolutions-ECS4": "Container Insights bills every task; the controller's own metrics show what is used.",
     "AwsSolutions-ECS2": "Two figures (GPU, BATCH_SIZE) and the driver's capabilities: no secret is among them.",

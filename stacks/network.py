@@ -25,6 +25,7 @@ _INTERFACE_SERVICES = {
     "Logs": ec2.InterfaceVpcEndpointAwsService.CLOUDWATCH_LOGS,
 }
 _EXEC_SERVICES = {"SsmMessages": ec2.InterfaceVpcEndpointAwsService.SSM_MESSAGES}  # what ECS Exec's agent calls
+_SSM_SERVICES = {**_EXEC_SERVICES, "Ssm": ec2.InterfaceVpcEndpointAwsService.SSM}
 _KINDS = {
     "public": ec2.SubnetType.PUBLIC,
     "nat": ec2.SubnetType.PRIVATE_WITH_EGRESS,
@@ -50,7 +51,8 @@ class Network(Construct):
             allow_all_outbound=True,
         )
         if settings.subnets == "private" and existing is None:
-            self._add_interface_endpoints({**_INTERFACE_SERVICES, **(_EXEC_SERVICES if settings.allow_exec else {})})
+            more = _SSM_SERVICES if settings.allow_ssm else _EXEC_SERVICES if settings.allow_exec else {}
+            self._add_interface_endpoints({**_INTERFACE_SERVICES, **more})
 
     def _own(self, settings: Settings, region: str) -> ec2.IVpc:
         # 4,091 addresses a zone: more instances than any deployment may have.

@@ -33,6 +33,7 @@ MEANINGS = {
     "inputBuckets": "Other buckets that tasks may read.",
     "fitnessFunctions": "Placement functions that specs may name: `module:function`.",
     "allowExec": "Allow `argosy exec` (ECS Exec).",
+    "allowSsm": "Allow a shell on instances with Session Manager (`AmazonSSMManagedInstanceCore`).",
     "sessionOwners": "Globs of roles whose session names identify owners.",
     "taskDefinitions": "Globs of further task definition families that runs may name.",
     "targetGroups": "Target groups for services: `{NAME: ARN}`, up to 10.",

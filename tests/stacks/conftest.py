@@ -114,6 +114,7 @@ def wide() -> dict[str, Template]:
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
         placementScores=True,
         allowExec=True,
+        allowSsm=True,
         diskGiB={"g5.*": 300},
         attributes={"g5.*": {"team": "vision", "tier": "a 1"}},
         instanceTypes={"cpu": ["c5.large"], "gpu": ["p3.2xlarge", "g5.xlarge"]},

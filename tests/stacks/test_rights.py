@@ -12,6 +12,7 @@ from tests.stacks.templates import Statement, Template, text
 pytestmark = pytest.mark.stacks
 
 ROLE = "arn:<Partition>:iam::<AccountId>:role/argosy"
+SESSION_MANAGER = "arn:<Partition>:iam::aws:policy/AmazonSSMManagedInstanceCore"
 AGENT_OF_EXEC = {f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data")}
 
 
@@ -219,6 +220,17 @@ def test_without_the_setting_no_role_has_rights_for_exec(home: Template, closed:
     for template in (home, closed):
         assert "ssmmessages" not in str(template.body)
         assert "ExecuteCommand" not in str(template.body)
+
+
+def test_only_with_the_setting_session_manager_opens_a_shell_on_an_instance(
+    home: Template, closed: Template, wide: dict[str, Template]
+) -> None:
+    for template, expected in ((home, []), (closed, []), *((each, [SESSION_MANAGER]) for each in wide.values())):
+        roles = template.of_type("AWS::IAM::Role").items()
+        given = [
+            text(policy) for id, role in roles if "InstanceRole" in id for policy in role.get("ManagedPolicyArns", [])
+        ]
+        assert given == expected
 
 
 def test_users_can_see_whether_a_deployment_allows_exec(home: Template, wide: dict[str, Template]) -> None:

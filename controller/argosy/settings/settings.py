@@ -180,6 +180,7 @@ class Settings(_SettingsModel):
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
     # Whether users of the deployment may run commands in running tasks (`argosy exec`, ECS Exec).
     allow_exec: bool = False
+    allow_ssm: bool = False  # whether Session Manager may open a shell on an instance
     # Roles whose session names another party sets (SAML, OIDC): each of their users is an owner.
     session_owners: Annotated[Listed[RoleGlob], Field(max_length=20)] = ()
     # Families that runs may name as taskDefinition, besides the deployment's own and those of the shipped images.
