@@ -2,28 +2,20 @@
 
 A fleet is made with version 1 of its type's template, which always exists, and names that in its own template forever:
 CloudFormation replaces a fleet whose template it would have to change. The controller moves fleets to later versions.
-
-The boot script (user_data/) runs once. Its firewall is a unit of systemd, so it is up again after a reboot. Its Docker
-setting, our runner as the init of containers, stays as well.
 """
 
 from __future__ import annotations
-
-import json
-from collections.abc import Mapping
-from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
+from argosy.catalogue.lookup import load_catalogue
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.settings import Amis, Settings
-from stacks.runner import Published, Runner
-
-USER_DATA = Path(__file__).parent / "user_data"
+from stacks.boot import user_data
+from stacks.runner import Runner
 
 
 class LaunchTemplates(Construct):
@@ -62,7 +54,7 @@ class LaunchTemplates(Construct):
                 image_id=self._image(settings.image_of(name)),
                 iam_instance_profile=ec2.CfnLaunchTemplate.IamInstanceProfileProperty(arn=self._profile.attr_arn),
                 security_group_ids=[self._security_group.security_group_id],
-                user_data=cdk.Fn.base64(user_data(settings, name, self._runner.of[kind.architecture])),
+                user_data=cdk.Fn.base64(user_data(settings, name, self._runner.of[kind.architecture].arguments)),
                 # Tasks must not reach the instance's role: tokens only, and no reply survives a bridge's extra hop.
                 metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(
                     http_endpoint="enabled",
@@ -99,57 +91,3 @@ def _root_volume(size_gib: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingPrope
             volume_type="gp3", volume_size=size_gib, encrypted=True, delete_on_termination=True
         ),
     )
-
-
-def user_data(settings: Settings, name: str, runner: Published) -> str:
-    """The boot script of a type's instances. The firewall comes first: if it fails there is no agent configuration, so
-    nothing joins. An instance on which the runner cannot be installed joins without the attribute that runs with a
-    program of their own require."""
-    agent = {
-        "ECS_CLUSTER": settings.prefix,
-        "ECS_ENABLE_SPOT_INSTANCE_DRAINING": "true",
-        "ECS_RESERVED_MEMORY": ECS_RESERVED_MEMORY_MIB,
-        "ECS_CONTAINER_STOP_TIMEOUT": f"{settings.stop_timeout_s}s",
-        "ECS_IMAGE_PULL_BEHAVIOR": "once",  # CUDA images have gigabytes; prefer-cached would end the clean-up of images
-        "ECS_ENGINE_TASK_CLEANUP_WAIT_DURATION": "10m",  # 3 h by default: thousands of short tasks would fill the disk
-        "ECS_IMAGE_CLEANUP_INTERVAL": "30m",
-        "ECS_AWSVPC_BLOCK_IMDS": "true",
-        "ECS_DISABLE_PRIVILEGED": "true",
-        "ECS_ENABLE_AWSLOGS_EXECUTIONROLE_OVERRIDE": "true",
-    }
-    if load_catalogue()[name].gpus:
-        agent["ECS_ENABLE_GPU_SUPPORT"] = "true"
-    lines = "".join(f"{name}={value}\n" for name, value in agent.items())
-    policy = settings.policy()
-    return "\n".join(
-        [
-            "#!/bin/bash",
-            "set -euo pipefail",
-            *_written("/usr/local/sbin/argosy-firewall", "argosy-firewall.sh", mode="755"),
-            *_written("/etc/systemd/system/argosy-firewall.service", "argosy-firewall.service"),
-            "systemctl daemon-reload",
-            "systemctl enable --now argosy-firewall.service",
-            f"cat >> /etc/ecs/ecs.config {_here(lines)}",
-            *_written("/usr/local/sbin/argosy-install-runner", "install-runner.sh", mode="755"),
-            f"if /usr/local/sbin/argosy-install-runner {runner.arguments}; then",
-            f"cat >> /etc/ecs/ecs.config {_here(_attributes(policy.attributes_of(name)))}",
-            "else",
-            f"cat >> /etc/ecs/ecs.config {_here(_attributes(policy.own_attributes_of(name)))}",
-            "fi",
-        ]
-    )
-
-
-def _attributes(given: Mapping[str, str]) -> str:
-    return f"ECS_INSTANCE_ATTRIBUTES={json.dumps(given, separators=(',', ':'))}\n" if given else ""
-
-
-def _written(path: str, name: str, mode: str | None = None) -> list[str]:
-    """The lines that write a file of `user_data` on the instance."""
-    content = (USER_DATA / name).read_text(encoding="utf-8")
-    return [f"cat > {path} {_here(content)}", *([f"chmod {mode} {path}"] if mode else [])]
-
-
-def _here(text: str) -> str:
-    """A here-document that the shell takes literally."""
-    return f"<<'ARGOSY_END'\n{text}ARGOSY_END"

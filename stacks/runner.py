@@ -38,7 +38,7 @@ class Published:
 
     @property
     def arguments(self) -> str:
-        """The arguments of user_data/install-runner.sh."""
+        """The arguments of `install` in user_data/argosy-boot.sh."""
         return f'"{self.url}" {shlex.quote(self.region)} {self.sha256}'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import hashlib
 import json
 import re
@@ -13,7 +14,7 @@ import pytest
 
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import OTHER_RESOURCES, Settings, load_settings
-from stacks.launch import USER_DATA
+from stacks.boot import USER_DATA
 from stacks.runner import SOURCE, RunnerNotBuiltError, built
 from tests.stacks.templates import Template, text
 
@@ -108,8 +109,9 @@ def test_instances_keep_their_credentials_from_tasks(home: Template) -> None:
         options = template["LaunchTemplateData"]["MetadataOptions"]
         assert (options["HttpTokens"], options["HttpPutResponseHopLimit"]) == ("required", 1)
         assert options["HttpProtocolIpv6"] == "disabled"
-        script = text(template["LaunchTemplateData"]["UserData"])
-        assert script.startswith("#!/bin/bash\nset -euo pipefail\n")
+        boothook, script = parts(template)
+        for each in (boothook, script):
+            assert each.startswith("#!/bin/bash\nset -euo pipefail\n")
         assert script.index("systemctl enable --now argosy-firewall.service") < script.index("ECS_CLUSTER=")
 
 
@@ -117,7 +119,7 @@ def test_the_boot_script_writes_the_firewall_as_it_is_tested_and_starts_it_at_ev
     home: Template, tmp_path: Path
 ) -> None:
     """A real shell executes the script's here-documents, in a folder in place of the root."""
-    booted(next(iter(home.of_type("AWS::EC2::LaunchTemplate").values())), tmp_path, installs="false")
+    booted(next(iter(home.of_type("AWS::EC2::LaunchTemplate").values())), tmp_path)
     written = tmp_path / "usr/local/sbin/argosy-firewall"
     assert written.read_text() == (USER_DATA / "argosy-firewall.sh").read_text()
     assert written.stat().st_mode & 0o777 == 0o755
@@ -127,27 +129,49 @@ def test_the_boot_script_writes_the_firewall_as_it_is_tested_and_starts_it_at_ev
     assert "ECS_CLUSTER=argosy" in (tmp_path / "etc/ecs/ecs.config").read_text().splitlines()
 
 
-def booted(template: dict[str, Any], root: Path, installs: str) -> None:
-    """The boot script is carried out below `root`. installs: a command in place of the runner's installation."""
-    script = text(template["LaunchTemplateData"]["UserData"])
-    script = re.sub(r"^if /usr/local/sbin/argosy-install-runner .*; then$", f"if {installs}; then", script, flags=re.M)
-    for folder in ("usr/local/sbin", "etc/systemd/system", "etc/ecs"):
+def parts(template: dict[str, Any]) -> tuple[str, str]:
+    """The boothook and the boot script, as cloud-init takes them from the user data."""
+    read = email.message_from_string(text(template["LaunchTemplateData"]["UserData"]))
+    assert [each.get_content_type() for each in read.walk()] == [
+        "multipart/mixed",
+        "text/cloud-boothook",
+        "text/x-shellscript",
+    ]
+    boothook, script = (each.get_payload() for each in read.get_payload())
+    return boothook, script
+
+
+def booted(template: dict[str, Any], root: Path) -> None:
+    """Both parts of the user data are carried out below `root`."""
+    folders = ("usr/local/sbin", "etc/systemd/system", "etc/ecs", "opt/argosy")
+    for folder in folders:
         (root / folder).mkdir(parents=True)
-        script = script.replace(f" /{folder}/", f" {root}/{folder}/")
-    subprocess.run(["bash", "-c", f"systemctl() {{ :; }}\n{script}"], check=True)
+    for part in parts(template):
+        script = part
+        for folder in folders:
+            script = re.sub(
+                rf"^(.*(?:cat >+|chmod 755|mkdir -p) )/{folder}", rf"\g<1>{root}/{folder}", script, flags=re.M
+            )
+        subprocess.run(["bash", "-c", f"systemctl() {{ :; }}; tee() {{ cat; }}\n{script}"], check=True)
 
 
-@pytest.mark.parametrize(("installs", "expected"), [("true", ['{"argosy.runner":"1"}']), ("false", [])])
-def test_only_an_instance_with_the_runner_says_so(
-    home: Template, tmp_path: Path, installs: str, expected: list[str]
-) -> None:
-    booted(next(iter(home.of_type("AWS::EC2::LaunchTemplate").values())), tmp_path, installs)
-    lines = (tmp_path / "etc/ecs/ecs.config").read_text().splitlines()
-    assert [line.partition("=")[2] for line in lines if line.startswith("ECS_INSTANCE_ATTRIBUTES=")] == expected
-    assert "ECS_CLUSTER=argosy" in lines
-    installer = tmp_path / "usr/local/sbin/argosy-install-runner"
-    assert installer.read_text() == (USER_DATA / "install-runner.sh").read_text()
+def test_the_boothook_writes_what_the_boot_order_is_tested_with(home: Template, tmp_path: Path) -> None:
+    """tests/unit/stacks/test_boot_order.py boots it under a real systemd."""
+    booted(next(iter(home.of_type("AWS::EC2::LaunchTemplate").values())), tmp_path)
+    installer = tmp_path / "usr/local/sbin/argosy-boot"
+    assert installer.read_text() == (USER_DATA / "argosy-boot.sh").read_text()
     assert installer.stat().st_mode & 0o777 == 0o755
+    unit = (tmp_path / "etc/systemd/system/argosy-runner.service").read_text()
+    assert "Before=docker.service ecs.service" in unit.splitlines()
+    assert "argosy-boot attributes" in (tmp_path / "etc/systemd/system/ecs.service.d/argosy.conf").read_text()
+
+
+def test_the_agents_attributes_wait_for_what_docker_says(home: Template, tmp_path: Path) -> None:
+    booted(next(iter(home.of_type("AWS::EC2::LaunchTemplate").values())), tmp_path)
+    lines = (tmp_path / "etc/ecs/ecs.config").read_text().splitlines()
+    assert [line for line in lines if line.startswith("ECS_INSTANCE_ATTRIBUTES=")] == []
+    attributes = (tmp_path / "opt/argosy/attributes").read_text().splitlines()
+    assert attributes == ['ECS_INSTANCE_ATTRIBUTES={"argosy.runner":"1"}']
 
 
 def test_a_type_fetches_the_runner_of_its_architecture_by_its_digest(home: Template) -> None:
@@ -157,8 +181,8 @@ def test_a_type_fetches_the_runner_of_its_architecture_by_its_digest(home: Templ
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     fetched = set()
     for template in home.of_type("AWS::EC2::LaunchTemplate").values():
-        script = text(template["LaunchTemplateData"]["UserData"])
-        (found,) = re.findall(r'^if \S*argosy-install-runner "(\S+)" us-east-1 (\S+); then$', script, re.M)
+        boothook, _ = parts(template)
+        (found,) = re.findall(r'^ExecStart=\S*argosy-boot install "(\S+)" us-east-1 (\S+)$', boothook, re.M)
         assert found[1] == digest
         fetched.add(found[0].replace("https://s3.us-east-1.<URLSuffix>/", "arn:aws:s3:::"))
     assert fetched == set(readable)
@@ -248,18 +272,23 @@ def test_private_subnets_have_no_way_out_but_endpoints(closed: Template) -> None
         assert "CidrIp" not in rule
 
 
-@pytest.mark.parametrize("allowed", [True, False])
-def test_private_subnets_reach_the_sessions_of_exec_where_the_owner_allows_it(allowed: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("allowed", "reached"),
+    [({}, set()), ({"allowExec": True}, {"ssmmessages"}), ({"allowSsm": True}, {"ssm", "ssmmessages"})],
+)
+def test_private_subnets_reach_the_sessions_that_the_owner_allows(
+    allowed: dict[str, bool], reached: set[str], tmp_path: Path
+) -> None:
     import aws_cdk as cdk
 
     from stacks.network import Network
 
     app = cdk.App(outdir=str(tmp_path))
-    settings = load_settings({"subnets": "private", "allowExec": allowed})
+    settings = load_settings({"subnets": "private", **allowed})
     Network(cdk.Stack(app, "closed"), "Network", settings=settings, region="us-east-1")
     endpoints = app.synth().get_stack_by_name("closed").template["Resources"].values()
     services = [text(e["Properties"]["ServiceName"]) for e in endpoints if e["Type"] == "AWS::EC2::VPCEndpoint"]
-    assert any(name.endswith("ssmmessages") for name in services) is allowed
+    assert {name.rpartition(".")[2] for name in services if ".ssm" in name} == reached
 
 
 def test_instances_in_private_subnets_call_no_service_that_has_no_endpoint_there(closed: Template) -> None:
@@ -326,7 +355,9 @@ def test_the_warning_names_what_is_not_offered(home: Template) -> None:
 
 
 def test_the_agent_of_a_type_registers_the_attributes_that_its_owner_gives(wide: dict[str, Template]) -> None:
-    """As JSON, the form of the agent's README: https://github.com/aws/amazon-ecs-agent#environment-variables."""
+    """As JSON, the form of the agent's README: https://github.com/aws/amazon-ecs-agent#environment-variables.
+
+    With the runner, without it, and until Docker has told which."""
     given = {}
     for template in wide["argosy-dev"].of_type("AWS::EC2::LaunchTemplate").values():
         script = text(template["LaunchTemplateData"]["UserData"])
@@ -339,4 +370,4 @@ def test_the_agent_of_a_type_registers_the_attributes_that_its_owner_gives(wide:
         }
         given[name] = [json.loads(line.partition("=")[2]) for line in lines]
     runner, own = {"argosy.runner": "1"}, {"team": "vision", "tier": "a 1"}
-    assert given == {"c5.large": [runner], "p3.2xlarge": [runner], "g5.xlarge": [own | runner, own]}
+    assert given == {"c5.large": [runner], "p3.2xlarge": [runner], "g5.xlarge": [own | runner, own, own]}

@@ -1,0 +1,123 @@
+#!/bin/bash
+# Argosy's runner as the init of this instance's containers, and what the console says of a boot.
+#
+#   argosy-boot install URL REGION SHA256   argosy-runner.service, before docker.service and ecs.service
+#   argosy-boot undo                        docker.service, whenever it has ended (ExecStopPost)
+#   argosy-boot attributes                  ecs.service, between Docker's start and the agent's (ExecStartPre)
+#   argosy-boot watch                       argosy-watch.service, after ecs.service
+#
+# Nothing here waits for a job of systemd, so it cannot matter whether Docker starts before or after cloud-init's end.
+set -euo pipefail
+folder=${ARGOSY_FOLDER:-/opt/argosy} daemon=${ARGOSY_DAEMON:-/etc/docker/daemon.json} config=/etc/ecs/ecs.config
+metadata=${ARGOSY_METADATA:-http://169.254.169.254/latest}
+runner=$folder/argosy-runner
+no_body=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 # SHA-256 of nothing
+
+# EC2 shows the console as GetConsoleOutput, also of an instance without a login.
+say() { echo "argosy boot: $*" | tee -a "${ARGOSY_CONSOLE:-/dev/console}" || true; }
+
+ask() { curl --silent --show-error --fail --noproxy '*' --max-time 5 "$@"; }
+
+field() { sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p"; }
+
+is_right() { echo "$sha256  $1" | sha256sum --check --status 2>/dev/null; }
+
+# curl gets the keys by standard input: no list of processes shows them.
+fetch() {
+  local token role keys roles=$metadata/meta-data/iam/security-credentials/
+  token=$(ask --request PUT --header 'X-aws-ec2-metadata-token-ttl-seconds: 300' "$metadata/api/token") || return
+  role=$(ask --header "X-aws-ec2-metadata-token: $token" "$roles") || return
+  keys=$(ask --header "X-aws-ec2-metadata-token: $token" "$roles$role") || return
+  printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' \
+    "$(field AccessKeyId <<<"$keys")" "$(field SecretAccessKey <<<"$keys")" "$(field Token <<<"$keys")" |
+    curl --silent --show-error --fail --max-time 60 --config - --aws-sigv4 "aws:amz:$region:s3" \
+      --header "x-amz-content-sha256: $no_body" --output "$runner.part" "$url" || return
+  is_right "$runner.part"
+}
+
+# Docker's init: the runner, or with an empty argument Docker's own. What an owner's image has set besides stays.
+set_init() {
+  mkdir -p "${daemon%/*}"
+  python3 -c '
+import json, os, sys
+path, runner = sys.argv[1:]
+settings = json.load(open(path)) if os.path.exists(path) and os.path.getsize(path) else {}
+settings.pop("init-path", None)
+if runner:
+    settings["init-path"] = runner
+json.dump(settings, open(path + ".part", "w"), indent=2)
+os.replace(path + ".part", path)
+' "$daemon" "$1"
+}
+
+init_now() { timeout 10 docker info --format '{{.InitBinary}}' || true; }
+
+give_up() {
+  trap - TERM
+  say "no runner, so this instance takes no runs with a program of their own: $1"
+  rm -f "$runner" "$runner.part"
+  if [ -s "$daemon" ] && grep -q "$runner" "$daemon"; then set_init ""; fi
+  exit 1
+}
+
+install() {
+  url=$1 region=$2 sha256=$3
+  trap 'give_up "its installation took too long"' TERM # argosy-runner.service says how long
+  mkdir -p "$folder"
+  if ! is_right "$runner"; then
+    for wait in 1 2 4 8 16 0; do # the role's first keys may be a moment late
+      if problem=$(fetch 2>&1); then break; fi
+      [ "$wait" != 0 ] || give_up "it could not be fetched: ${problem:-not the file that was deployed}"
+      sleep "$wait"
+    done
+    chmod 755 "$runner.part"
+    mv "$runner.part" "$runner"
+  fi
+  [ "$("$runner" --version 2>&1)" = "argosy-runner protocol 1" ] || give_up "it does not run on this machine"
+  set_init "$runner" || give_up "$daemon cannot be read"
+  say "the runner is in place"
+  # Docker starts after this. One that was quicker is restarted, and the agent, which starts after both, waits for it.
+  if systemctl is-active --quiet docker && [ "$(init_now)" != "$runner" ]; then
+    say "Docker was up before the runner and is restarted"
+    systemctl restart --no-block docker
+  fi
+}
+
+# A Docker that has not run with the runner yet, and fails, is started again without it.
+undo() {
+  if [ "${SERVICE_RESULT:-success}" != success ] && [ ! -e "$folder/proven" ]; then
+    give_up "Docker does not start with it ($SERVICE_RESULT)"
+  fi
+}
+
+# The two lines of `attributes` are for an agent with the runner, and without.
+attributes() {
+  local found line
+  found=$(init_now)
+  if [ "$found" = "$runner" ]; then
+    line=1
+    touch "$folder/proven"
+    say "the agent starts; containers have the runner as their init"
+  else
+    line=2
+    say "the agent starts without the runner; Docker's init is ${found:-not known}"
+  fi
+  sed -i '/^ECS_INSTANCE_ATTRIBUTES=/d' "$config"
+  sed -n "${line}p" "$folder/attributes" >>"$config"
+}
+
+watch() {
+  local joined
+  for _ in {1..36}; do
+    joined=$(ask http://127.0.0.1:51678/v1/metadata 2>/dev/null | field ContainerInstanceArn) || true
+    if [ -n "$joined" ]; then
+      say "the agent has joined as $joined"
+      return
+    fi
+    sleep 5
+  done
+  say "the agent has not joined in three minutes; docker: $(systemctl is-active docker), ecs: $(systemctl is-active ecs); its last errors:"
+  grep -E 'level=(warn|error|critical)' /var/log/ecs/ecs-agent.log | tail -n 5 | while read -r line; do say "$line"; done
+}
+
+"$@"
