@@ -1,6 +1,7 @@
 """The home stack: everything of a deployment that exists once, and the first cell. It only wires.
 
-Reading order: this file, `grants.py` and `ending_grants.py` (rights), `cell.py`, `capacity.py`, `launch.py`, then the rest.
+Reading order: this file, `grants.py` and `ending_grants.py` (rights), `cell.py`, `capacity.py`,
+`launch.py`, `boot.py`, then the rest.
 """
 
 from __future__ import annotations
