@@ -152,10 +152,11 @@ class Instance:
             unit = self.folder / "units" / name
             unit.parent.mkdir(parents=True, exist_ok=True)
             unit.write_text(text.format(order=DOCKER[self.docker]))
-        boothook, script = email.message_from_string(self.user_data).get_payload()
+        read = email.message_from_string(self.user_data)
+        boothook, script = (str(each.get_payload()) for each in read.walk() if not each.is_multipart())
         parts = {"boothook": boothook, "script": script}
         for name, part in parts.items():
-            (self.folder / name).write_text(part.get_payload())
+            (self.folder / name).write_text(part)
         if again:
             (self.folder / "script").unlink()
         for name in ("log", "agent", "console", "watched"):

@@ -46,7 +46,7 @@ class InstanceMetadata(BaseHTTPRequestHandler):
 @contextmanager
 def instance_metadata() -> Iterator[type[InstanceMetadata]]:
     """One service that answers until the end."""
-    handler = type("Handler", (InstanceMetadata,), {})
+    handler: type[InstanceMetadata] = type("Handler", (InstanceMetadata,), {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     handler.url = f"http://127.0.0.1:{server.server_port}/latest"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

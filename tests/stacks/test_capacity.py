@@ -137,7 +137,7 @@ def parts(template: dict[str, Any]) -> tuple[str, str]:
         "text/cloud-boothook",
         "text/x-shellscript",
     ]
-    boothook, script = (each.get_payload() for each in read.get_payload())
+    boothook, script = (str(each.get_payload()) for each in read.walk() if not each.is_multipart())
     return boothook, script
 
 
