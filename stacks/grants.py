@@ -180,7 +180,7 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
         allow(["iam:PassRole"], _task_roles(arns), StringEquals={"iam:PassedToService": "ecs-tasks.amazonaws.com"}),
         allow(["ecs:StopTask", "ecs:DescribeTasks"], tasks, ArnEquals=ours),
         allow(["ecs:ListTasks"], ["*"], ArnEquals=ours),  # ECS's own example: the cluster is a condition here
-        allow(["ecs:DescribeContainerInstances"], hosts, ArnEquals=ours),
+        allow(["ecs:DescribeContainerInstances", "ecs:UpdateContainerInstancesState"], hosts, ArnEquals=ours),
         allow(["ecs:ListContainerInstances"], arns.clusters),
         allow(["ecs:TagResource"], tasks, StringEquals={"ecs:CreateAction": "RunTask"}),
         allow(
@@ -202,7 +202,7 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
     return [
         *ending(arns, arns.settings.cells),
         # EC2's list calls have no resource. Launch templates: whether a fleet launches from the newest version.
-        allow([*_market(arns), "ec2:DescribeLaunchTemplates"], ["*"]),
+        allow([*_market(arns), "ec2:DescribeLaunchTemplates", "ec2:DescribeInstanceStatus"], ["*"]),
         allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
     ]
 

@@ -56,6 +56,7 @@ INSTANCE: dict[str, Any] = {
 HOST = {"instance-id": f"i-{1:017x}", "state": "running", "instance-action": "terminate"}
 DETAILS = {
     "task-state": TASK,
+    "container-instance-health": {**INSTANCE, "overallStatus": "IMPAIRED"},
     "container-instance-state": INSTANCE,
     "fleet-error": {"sub-type": "x"},
     "fleet-information": {"sub-type": "launchSpecUnusable", "description": "The image id does not exist"},

@@ -43,6 +43,8 @@ def faults(where: str, values: JSON, published: JSON) -> list[str]:
 def is_a(kind: str, value: Any) -> bool:
     if kind == "time":
         return isinstance(value, str) and value.endswith("Z") and bool(datetime.fromisoformat(value))
+    if kind.endswith(" or null"):
+        return value is None or is_a(kind.removesuffix(" or null"), value)
     return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
@@ -85,6 +87,7 @@ def test_what_the_emulator_sends_has_members_and_types_of_awss_events_only() -> 
     ending = run(made)
     made.run_for(5)
     made.ecs_client().stop_task(cluster=made.cluster, task=ending, reason="cancelled")
+    made.ecs.check_health(first["containerInstanceArn"], "CONTAINER_RUNTIME", "IMPAIRED", "Docker does not answer")
     made.ec2.recommend_rebalance(first["ec2InstanceId"])
     made.interrupt(first["ec2InstanceId"])
     made.run_for(600)

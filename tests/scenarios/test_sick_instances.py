@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from argosy.model.host_care import DrainRequest
+from argosy.model.inbox import ScaleRequest
 from argosy.model.instances import InstanceStatus
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
+from tests.fakes.aws import refusal
 from tests.harness.simulation.world.agent import AgentBehaviour
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
@@ -314,3 +317,131 @@ def test_a_least_size_is_not_bought_for_a_run_that_no_instance_could_take() -> N
     assert sum(cluster.fleet_targets().values()) == 0
     cluster.cancel()
     cluster.run_to_rest()
+
+
+def is_draining(cluster: Controlled, instance_id: str) -> bool:
+    shown = cluster.ecs.describe_container_instances(
+        cluster="argosy", containerInstances=[arn_of(cluster, instance_id)]
+    )
+    return bool(shown["containerInstances"][0]["status"] == "DRAINING")
+
+
+@pytest.mark.parametrize("told", ["event", "sweep"])
+def test_a_host_whose_container_runtime_is_impaired_is_drained_and_replaced_within_one_tick(told: str) -> None:
+    """Its agent takes no more work. The next tick after the event drains it and buys another one for what waits."""
+    lose = (lambda message: "Health Change" in message["detail-type"]) if told == "sweep" else (lambda message: False)
+    cluster = Controlled(zones=ZONE, work_s=20_000.0, lose=lose)
+    cluster.submit(4)
+    cluster.run_for(130.0)
+    (sick,) = (str(each["InstanceId"]) for each in cluster.live_instances())
+    cluster.put(ScaleRequest(cluster.world.now, 1), "cluster#scale")
+    cluster.tick()
+    cluster.world.ecs.check_health(arn_of(cluster, sick), "CONTAINER_RUNTIME", "IMPAIRED", "Docker does not answer")
+    if told == "event":
+        cluster.tick()
+    else:
+        cluster.run_for(140.0)
+    assert is_draining(cluster, sick)
+    assert sum(cluster.fleet_targets().values()) == 2
+    state = cluster.controllers[0].state
+    assert state is not None
+    assert state.instances[sick].cordon == "impaired: ECS says IMPAIRED: CONTAINER_RUNTIME Docker does not answer"
+    took = until(cluster, lambda: not is_alive(cluster, sick), 1800.0)
+    assert 400.0 < took < 800.0  # its tasks had ten minutes to end
+    cluster.put(ScaleRequest(cluster.world.now, 0), "cluster#scale")
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+    assert max(cluster.starts().values()) == 1
+
+
+@pytest.mark.parametrize("check", ["system", "instance", "attached-ebs"])
+def test_an_instance_that_fails_a_status_check_of_ec2_gets_no_work_and_is_let_go_when_it_is_idle(check: str) -> None:
+    cluster, sick = one_busy_instance(work_s=400.0)
+    cluster.world.ec2.set_failed_checks(sick, check)
+    until(cluster, lambda: is_draining(cluster, sick), 200.0)
+    cluster.submit(2, OTHER)
+    until(cluster, lambda: not is_alive(cluster, sick), 900.0)
+    cluster.run_to_rest()
+    assert cluster.record(OTHER).status == RunStatus.SUCCEEDED
+    assert cluster.record().attempts == 4
+    assert f"EC2's {check} status check failed" in str(cluster.controllers[0].state.instances[sick].impaired)  # type: ignore[union-attr]
+
+
+def test_a_host_that_recovers_takes_work_again() -> None:
+    cluster, sick = one_busy_instance()
+    for status in ("IMPAIRED", "OK"):
+        cluster.world.ecs.check_health(arn_of(cluster, sick), "CONTAINER_RUNTIME", status)
+        cluster.run_for(60.0)
+        assert is_draining(cluster, sick) is (status == "IMPAIRED")
+    state = cluster.controllers[0].state
+    assert state is not None
+    assert state.instances[sick].placeable
+    assert (state.instances[sick].impaired, state.instances[sick].drain_until) == ({}, 0.0)
+    cluster.run_for(1200.0)
+    assert is_alive(cluster, sick)
+
+
+def drain(cluster: Controlled, instance_id: str, for_s: float) -> None:
+    request = DrainRequest(cluster.world.now, instance_id, cluster.world.now + for_s)
+    cluster.put(request, f"cluster#drain#{cluster.world.now}")
+
+
+def test_an_instance_that_a_user_drains_gets_no_work_stays_and_takes_work_again_at_the_end() -> None:
+    cluster, drained = one_busy_instance(tasks=2)
+    drain(cluster, drained, 2 * 3600.0)
+    cluster.tick()
+    assert is_draining(cluster, drained)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(60.0)
+    cluster.submit(2, OTHER)
+    cluster.run_for(1.5 * 3600.0)
+    assert cluster.record(OTHER).status == RunStatus.SUCCEEDED
+    assert [each["InstanceId"] for each in cluster.live_instances()] == [drained]  # the other one idled and has gone
+    cluster.run_for(0.5 * 3600.0 + 30.0)
+    assert not is_draining(cluster, drained)
+    cluster.submit(2, NEEDS)
+    cluster.run_for(150.0)
+    assert cluster.record(NEEDS).status == RunStatus.SUCCEEDED
+    assert len(cluster.live_instances()) == 1
+    assert cluster.record().attempts == 2  # the tasks on it ran on all the time
+
+
+def test_an_instance_that_idles_while_it_drains_is_kept_for_the_user_and_let_go_afterwards() -> None:
+    cluster, drained = one_busy_instance(work_s=300.0)
+    drain(cluster, drained, 2 * 3600.0)
+    cluster.run_for(1.9 * 3600.0)
+    assert is_alive(cluster, drained)
+    cluster.run_to_rest()
+    assert not cluster.live_instances()
+
+
+def test_a_user_may_end_a_drain_early_and_tasks_on_it_are_not_stopped_after_an_hour() -> None:
+    cluster, drained = one_busy_instance()
+    drain(cluster, drained, 4 * 3600.0)
+    cluster.run_for(2 * 3600.0)
+    assert cluster.run.tasks.counts()[TaskStatus.RUNNING] == 4
+    drain(cluster, drained, 0.0)
+    cluster.run_for(30.0)
+    assert not is_draining(cluster, drained)
+    assert cluster.record().attempts == 4
+
+
+def test_a_drain_that_ecs_refuses_is_tried_again_and_keeps_work_away_meanwhile() -> None:
+    cluster, drained = one_busy_instance(tasks=2)
+    real, refused = cluster.ecs, list[Any]()
+
+    class Refusing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def update_container_instances_state(self, **request: Any) -> Any:
+            refused.append(request)
+            raise refusal("AccessDeniedException", "explicit deny in a service control policy")
+
+    cluster.controllers = [cluster.controller(Refusing())]
+    drain(cluster, drained, 3600.0)
+    cluster.submit(2, OTHER)
+    cluster.run_for(600.0)
+    assert 3 <= len(refused) <= 20
+    assert not is_draining(cluster, drained)
+    assert len(cluster.live_instances()) == 2  # the other run has its own

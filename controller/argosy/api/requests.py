@@ -164,6 +164,15 @@ class ScaleCluster(Strict):
     until: float | None = Field(default=None, gt=0)
 
 
+class DrainInstance(Strict):
+    """Start no more tasks on the instance until a time (epoch seconds, at most a week ahead); its tasks run on, and it
+    is not released. None = let it take tasks again."""
+
+    action: Literal["DrainInstance"]
+    instance_id: Annotated[str, Field(min_length=1, max_length=64)]
+    until: float | None = Field(default=None, gt=0)
+
+
 def _place(value: Any) -> str:
     if Place.from_text(str(value)) is None:
         raise refused("must be the sequence of a change: VERSION, or VERSION.LINE with lines counted from 1")

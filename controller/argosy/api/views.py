@@ -331,6 +331,7 @@ def instance_view(instance: Instance, used: Resources | None, tasks: int) -> JSO
         "memory": {"total": total.memory_mib, "used": used.memory_mib},
         "gpus": {"total": total.gpus, "used": used.gpus},
         "tasks": tasks,
+        "noWorkBecause": instance.cordon or None,
         "priceUsdPerHour": instance.price_usd_per_hour,
         "onDemandUsdPerHour": instance.on_demand_usd_per_hour,
         "diskUsdPerHour": instance.disk_usd_per_hour,

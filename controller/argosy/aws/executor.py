@@ -28,6 +28,7 @@ from argosy.aws.cell import (
 )
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.fleets import AwsFleets
+from argosy.aws.host_statuses import HostStatuses
 from argosy.aws.items import S3ItemsReader
 from argosy.aws.launcher import TaskLauncher
 from argosy.aws.observer import Observer
@@ -56,6 +57,7 @@ from argosy.model.actions import (
     VerifyResult,
 )
 from argosy.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted, TaskSeen
+from argosy.model.host_care import SetHostStatus
 from argosy.model.state import State
 
 STOPS_SHARE = 0.4  # of a tick's time: the most that stops may use
@@ -80,7 +82,7 @@ class AwsExecutor:
         """clock: epoch seconds."""
         by_name = {cell.name: cell for cell in cells}
         self._clock, self._threads, self._keep_alive = clock, deployment.threads, coordination.keep_alive
-        self._cell_count = max(1, len(by_name))
+        self._by_name, self._cell_count = by_name, max(1, len(by_name))
         self._preparation = RunPreparation(deployment, by_name, home.s3, S3ItemsReader(home.s3))
         self._launcher = TaskLauncher(deployment, by_name, self._preparation, clock)
         scores = PlacementScores() if deployment.placement_scores else None
@@ -109,6 +111,9 @@ class AwsExecutor:
         changes: list[DeregisterTargets | RegisterTargets] = [*_of(DeregisterTargets, actions)]
         for change in [*changes, *_of(RegisterTargets, actions)]:
             events += shielded(change, lambda action: self._targets.change(action, deadline))
+        for change_of in _of(SetHostStatus, actions):
+            set_status = partial(HostStatuses(self._by_name, self._clock).set, state=state, deadline=deadline)
+            events += shielded(change_of, set_status)
         events += self._steer(actions, state, deadline)
         events += self._prepare(actions, state, deadline)
         events += self._verify(actions, state, until(VERIFY_SHARE))
@@ -228,7 +233,8 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 _KINDS = (
     CloseRun, DeregisterDefinition, DeregisterTargets, FoldHistory, Launch, LookAtTasks, LookUpHosts, PrepareRun,
-    ReadHistory, RegisterTargets, ResolveLaunches, SetTarget, StopAttempt, StopOrphan, Terminate, VerifyResult,
+    ReadHistory, RegisterTargets, ResolveLaunches, SetHostStatus, SetTarget, StopAttempt,
+    StopOrphan, Terminate, VerifyResult,
 )  # fmt: skip
 
 

@@ -42,6 +42,8 @@ STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances still run: 
 SPLIT_REFUSED = "InvalidTargetCapacitySpecification"  # "Currently we only support total target capacity modification"
 HISTORY_S = 1800.0  # of a fleet's history: a fleet that fails says so every few minutes (EC2 keeps 48 hours)
 HISTORY_PAGES = 3  # of up to 1,000 records
+# DescribeInstanceStatus has a filter for each check, and filters have to hold together: one call for each.
+CHECKS = {"SystemStatus": "system", "InstanceStatus": "instance", "AttachedEbsStatus": "attached-ebs"}
 FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself, so it cannot be forged
 
 log = logging.getLogger(__name__)
@@ -236,6 +238,7 @@ class AwsFleets:
         """
         if cell.name not in self._ours:
             self._list(cell, check_time)  # until fleets are listed, none is known to be ours
+        failed = _failed_checks(cell, check_time)
         tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
         for page in pages(_asking(cell.ec2.describe_instances, check_time), Filters=tagged, MaxResults=1000):
             for reservation in page["Reservations"]:
@@ -244,7 +247,7 @@ class AwsFleets:
                     for instance in reservation["Instances"]
                     if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]
                 ]
-                yield from read_each(partial(_host_seen, cell=cell.name), ours)
+                yield from read_each(partial(_host_seen, cell=cell.name, failed=failed), ours)
 
     def look_up(self, action: LookUpHosts, deadline: float) -> list[Event]:
         """EC2's view of single instances. By a filter, because one unknown id would fail the whole call."""
@@ -296,7 +299,24 @@ def _asking(call: Any, check_time: CheckTime) -> Any:
     return asked
 
 
-def _host_seen(instance: Mapping[str, Any], cell: str) -> HostSeen:
+def _failed_checks(cell: Cell, check_time: CheckTime) -> Mapping[str, str] | None:
+    """By instance, the checks of EC2 that it fails, in words; None if EC2 does not answer. Raises what `check_time`
+    raises."""
+    found: dict[str, list[str]] = {}
+    try:
+        for member, name in CHECKS.items():
+            wanted = [{"Name": f"{name}-status.status", "Values": ["impaired"]}]
+            for page in pages(_asking(cell.ec2.describe_instance_status, check_time), Filters=wanted, MaxResults=1000):
+                for each in page["InstanceStatuses"]:
+                    if (each.get(member) or {}).get("Status") == "impaired":
+                        found.setdefault(str(each["InstanceId"]), []).append(name)
+    except AWS_ERRORS:
+        return None
+    return {name: f"EC2's {' and '.join(checks)} status check failed" for name, checks in found.items()}
+
+
+def _host_seen(instance: Mapping[str, Any], cell: str, failed: Mapping[str, str] | None = None) -> HostSeen:
+    """failed: by instance, the checks of EC2 that it fails; None = not known."""
     return HostSeen(
         instance_id=instance["InstanceId"],
         cell=cell,
@@ -308,6 +328,7 @@ def _host_seen(instance: Mapping[str, Any], cell: str) -> HostSeen:
         fleet_id=_tags(instance).get(FLEET_OF_INSTANCE_TAG, ""),
         private_ip=str(instance.get("PrivateIpAddress") or ""),
         public_ip=str(instance.get("PublicIpAddress") or ""),
+        impaired=None if failed is None else failed.get(instance["InstanceId"], ""),
     )
 
 

@@ -182,7 +182,9 @@ def _container_instances(cell: Cell, wait: Wait) -> Iterator[Event]:
     arns = list(_listed(cell, wait, "list_container_instances", "containerInstanceArns"))
     for chunk in chunks(arns):
         wait(cell)
-        answer = cell.ecs.describe_container_instances(cluster=cell.cluster, containerInstances=chunk)
+        answer = cell.ecs.describe_container_instances(
+            cluster=cell.cluster, containerInstances=chunk, include=["CONTAINER_INSTANCE_HEALTH"]
+        )
         read = partial(container_instance_seen, cell=cell.name, listed=True)
         yield from read_each(read, answer["containerInstances"])
 

@@ -189,6 +189,10 @@ class ApiClient:
         wanted: dict[str, Any] = {"instances": instances, "instanceTypes": list(types)}
         return self._call("ScaleCluster", **wanted, **({} if until is None else {"until": until}))
 
+    def drain_instance(self, instance_id: str, until: float | None) -> dict[str, Any]:
+        """Let an instance drain until then (epoch seconds); None = let it take tasks again."""
+        return self._call("DrainInstance", instanceId=instance_id, **({} if until is None else {"until": until}))
+
     def tasks(self, limit: int, **filters: Any) -> dict[str, Any]:
         """At most `limit` tasks; `nextToken` is null when there are no others. filters: members of ListTasks."""
         return self._listed("ListTasks", "tasks", limit, filters)

@@ -26,6 +26,7 @@ from argosy.model.events import (
     RunUpdated,
     SharingAsked,
 )
+from argosy.model.host_care import DrainAsked, DrainRequest
 from argosy.model.open_ends import OpenEnds
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
@@ -107,6 +108,8 @@ def event_of(store: Store, state: State, request: inbox.Request) -> Event:
         return EnvironmentAsked(request)
     if isinstance(request, inbox.ScaleRequest):
         return ClusterScaled(request)
+    if isinstance(request, DrainRequest):
+        return DrainAsked(request)
     if isinstance(request, inbox.SharingRequest):
         return SharingAsked(request)
     if isinstance(request, inbox.UpdateRequest):

@@ -26,11 +26,11 @@ from argosy.lifecycle import (
     targets,
     user_requests,
 )
-from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.run_stops import cancel, drop_unsent, give_up
 from argosy.lifecycle.setbacks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.host_care import DrainAsked
 from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
@@ -56,7 +56,7 @@ def apply(state: State, event: events.Event, now: float, policy: Policy) -> None
 def pass_time(state: State, now: float, policy: Policy) -> None:
     """Apply changes that follow from time alone, once the facts of a tick are known: only then is a remaining intent
     one that was never sent."""
-    hosts.settle_lost(state, policy)
+    hosts.pass_time(state, now, policy)
     if state.open_ends:
         open_ends.settle_open_ends(state, now, policy)
     if state.suspended:
@@ -103,13 +103,10 @@ def environment_asked(event: events.EnvironmentAsked, state: State, now: float, 
 
 
 @_apply.register
-def cluster_scaled(event: events.ClusterScaled, state: State, now: float, policy: Policy) -> None:
-    user_requests.scale(state, event.request)
-
-
-@_apply.register
-def sharing_asked(event: events.SharingAsked, state: State, now: float, policy: Policy) -> None:
-    user_requests.change_sharing(state, event.request)
+def cluster_changed(
+    event: events.ClusterScaled | DrainAsked | events.SharingAsked, state: State, now: float, policy: Policy
+) -> None:
+    user_requests.change_cluster(state, event.request, now)
 
 
 @_apply.register
@@ -341,18 +338,8 @@ def host_seen(event: events.HostSeen, state: State, now: float, policy: Policy) 
 
 
 @_apply.register
-def host_state_changed(event: events.HostStateChanged, state: State, now: float, policy: Policy) -> None:
-    hosts.change_host_state(state, event, now, policy)
-
-
-@_apply.register
-def interruption_warned(event: events.InterruptionWarned, state: State, now: float, policy: Policy) -> None:
-    hosts.hear(state, event.instance_id, Announced(warned_at=event.at or now, heard_at=now), policy)
-
-
-@_apply.register
-def rebalance_advised(event: events.RebalanceAdvised, state: State, now: float, policy: Policy) -> None:
-    hosts.hear(state, event.instance_id, Announced(advised_at=event.at or now, heard_at=now), policy)
+def host_changed(event: events.HostChange, state: State, now: float, policy: Policy) -> None:
+    hosts.change_host(state, event, now, policy)
 
 
 @_apply.register

@@ -1,11 +1,8 @@
-"""How do facts about instances change their records, and how is an ended instance settled?
+"""How do facts about instances change their records?
 
-- Which registration counts: an agent that has lost its data registers again, under another ARN and with versions from
-  1. And a registration can end while the message about it is lost. ECS then refuses every launch there, and only its
-  listings, which no longer show it, say why.
-- Settling: each run that had attempts on a lost instance costs two documents (its record and a chunk of its tasks), and
-  one instance may run tasks of a hundred runs. So it may take several ticks. `Instance.losing` is stored, and a
-  controller that loads the state in between continues.
+Which registration counts: an agent that has lost its data registers again, under another ARN and with versions from 1.
+And a registration can end while the message about it is lost. ECS then refuses every launch there, and only its
+listings, which no longer show it, say why.
 """
 
 from __future__ import annotations
@@ -14,13 +11,21 @@ from collections import Counter
 from collections.abc import Mapping
 
 from argosy.catalogue.lookup import load_catalogue, overheads_of
-from argosy.lifecycle import announcements, charges, health, pools, suspended_tasks
+from argosy.lifecycle import announcements, health, host_care, lost_hosts, pools
 from argosy.lifecycle.announcements import Announced
-from argosy.lifecycle.attempts import disprove, lose
+from argosy.lifecycle.attempts import disprove
 from argosy.lifecycle.setbacks import carried_out
 from argosy.model.arns import cluster_of
 from argosy.model.attempts import AttemptStatus
-from argosy.model.events import ContainerInstanceSeen, HostSeen, HostStateChanged, Observed
+from argosy.model.events import (
+    ContainerInstanceSeen,
+    HostChange,
+    HostSeen,
+    InterruptionWarned,
+    Observed,
+    RebalanceAdvised,
+)
+from argosy.model.host_care import HostHealthChanged
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.policy import Policy
 from argosy.model.resources import NOTHING, Resources
@@ -28,8 +33,6 @@ from argosy.model.setbacks import What
 from argosy.model.state import State
 
 REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
-# Attempts that end with their instance; those in doubt are resolved first.
-ENDS_WITH_HOST = (AttemptStatus.LAUNCHED, AttemptStatus.RUNNING, AttemptStatus.INTENT)
 GONE_STATES = frozenset({"terminated", "stopped"})
 LACKS_GPUS = "registered "
 NO_RUNS: Mapping[int, int] = {}
@@ -65,6 +68,8 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
         instance.registered_at = instance.idle_since = seen.registered_at or now
         pools.note_runner(state, instance)
     health.note_remaining(state, instance, seen.remaining, now, policy)
+    if seen.impaired is not None and seen.impaired != instance.impaired.get("ecs", ""):
+        host_care.note_health(state, instance, "ecs", seen.impaired, now)
     state.changed_instances.add(instance.id)
 
 
@@ -122,6 +127,8 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
     if seen.state == "running" and state.open_ends:
         # It ran when EC2 was queried: that decides which account is charged for attempts that failed there before.
         state.open_ends.ran_at[instance.id] = max(seen.at, state.open_ends.ran_at.get(instance.id, 0.0))
+    if seen.impaired is not None and seen.impaired != instance.impaired.get("ec2", ""):
+        host_care.note_health(state, instance, "ec2", seen.impaired, now)
     _follow(state, instance, seen.state, now, policy)
 
 
@@ -150,11 +157,19 @@ def _price(state: State, instance: Instance, policy: Policy) -> None:
     instance.on_demand_usd_per_hour = on_demand + more.usd_per_hour
 
 
-def change_host_state(state: State, event: HostStateChanged, now: float, policy: Policy) -> None:
+def change_host(state: State, event: HostChange, now: float, policy: Policy) -> None:
     """EC2 reports every instance of the account. Unknown ones are not ours, or the next sweep shows them."""
-    instance = state.instances.get(event.instance_id)
-    if instance is not None:
-        _follow(state, instance, event.state, event.at or now, policy)
+    instance, at = state.instances.get(event.instance_id), event.at or now
+    if isinstance(event, InterruptionWarned):
+        hear(state, event.instance_id, Announced(warned_at=at, heard_at=now), policy)
+    elif isinstance(event, RebalanceAdvised):
+        hear(state, event.instance_id, Announced(advised_at=at, heard_at=now), policy)
+    elif instance is None:
+        return
+    elif isinstance(event, HostHealthChanged):
+        host_care.note_health(state, instance, "ecs", event.impaired, at)
+    else:
+        _follow(state, instance, event.state, at, policy)
 
 
 def _follow(state: State, instance: Instance, host_state: str, at: float, policy: Policy) -> None:
@@ -163,7 +178,7 @@ def _follow(state: State, instance: Instance, host_state: str, at: float, policy
     if host_state in GONE_STATES | LEAVING_STATES:
         carried_out(state, What.TERMINATE, instance.id)
     if host_state in GONE_STATES:
-        lose_instance(state, instance, at, policy)
+        lost_hosts.lose_instance(state, instance, at, policy)
     elif host_state in LEAVING_STATES and instance.status is not InstanceStatus.RELEASING:
         warn(state, instance, at, at, policy)
 
@@ -199,22 +214,6 @@ def warn(state: State, instance: Instance, at: float, now: float, policy: Policy
             disprove(state, key, now, f"instance {instance.id} got an interruption warning before the task was sent")
 
 
-def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """EC2 confirms that it has ended: only now are its attempts lost (reliability.md row 20), as many as this commit
-    has room for."""
-    if not instance.interrupted_at and instance.status is not InstanceStatus.RELEASING:
-        pools.note_interruption(state, instance, at, policy)  # the warning was lost, or there was none
-    pools.note_end(state, instance, at, policy)
-    instance.status, instance.stopped_at, instance.agent_connected = InstanceStatus.GONE, at, False
-    hours = instance.hours(at)
-    state.spent_usd += hours * instance.price_usd_per_hour
-    state.spent_on_demand_usd += hours * instance.on_demand_usd_per_hour
-    instance.losing = True
-    carried_out(state, What.TERMINATE, instance.id)
-    state.changed_instances.add(instance.id)
-    settle(state, instance, policy)
-
-
 def miss_hosts(state: State, sweep: Observed, policy: Policy) -> None:
     """An instance that complete listings do not show has ended once the quiet time is over; new ones may be listed
     late."""
@@ -238,7 +237,7 @@ def _miss(state: State, instance: Instance, at: float, policy: Policy) -> None:
         instance.absent_since = at
         state.changed_instances.add(instance.id)
     elif at - instance.absent_since >= policy.absence_s:
-        lose_instance(state, instance, instance.absent_since, policy)  # no run pays for the time in doubt
+        lost_hosts.lose_instance(state, instance, instance.absent_since, policy)  # no run pays for the time in doubt
 
 
 def _forget(state: State, instance: Instance, policy: Policy) -> None:
@@ -257,40 +256,13 @@ def _forget(state: State, instance: Instance, policy: Policy) -> None:
         state.changed_instances.add(instance.id)
 
 
-def settle_lost(state: State, policy: Policy) -> None:
-    """Continue with every instance that was lost in an earlier tick and is not settled yet."""
+def pass_time(state: State, now: float, policy: Policy) -> None:
+    """Continue with every instance that was lost in an earlier tick and is not settled yet; drains end."""
     for instance in state.instances.values():
         if instance.losing:
-            settle(state, instance, policy)
-
-
-def settle(state: State, instance: Instance, policy: Policy) -> None:
-    """Attempts first, since their work decides who pays; then the payers, the last of whom pays the rest."""
-    for row in state.attempts.on_instance(instance.id):
-        if state.attempts["status"][row] not in ENDS_WITH_HOST:
-            continue
-        if not state.may_settle_more(policy):
-            return
-        _end_attempt_on(state, instance, row, policy)
-    while len(instance.work) > 1:
-        if not state.may_settle_more(policy):
-            return
-        charges.charge_next(state, instance)
-    if state.may_settle_more(policy):
-        charges.close_instance(state, instance)
-        instance.losing = False
-        state.changed_instances.add(instance.id)
-
-
-def _end_attempt_on(state: State, instance: Instance, row: int, policy: Policy) -> None:
-    at = instance.stopped_at
-    if state.attempts["status"][row] == AttemptStatus.INTENT.value:
-        if (key := state.key_of(row)) is not None:
-            disprove(state, key, at, f"instance {instance.id} was gone before the task was sent")
-    elif int(state.attempts["run"][row]) in state.suspended_numbers():
-        suspended_tasks.lose(state, row, at)
-    else:
-        lose(state, row, f"Host EC2 (instance {instance.id}) terminated.", at, policy)
+            lost_hosts.settle(state, instance, policy)
+        if instance.drain_until:
+            host_care.end_drain(state, instance, now)
 
 
 def replaces_registration(instance: Instance, seen: ContainerInstanceSeen) -> bool:

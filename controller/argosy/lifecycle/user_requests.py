@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from argosy.lifecycle import host_care
 from argosy.model.actions import NoteFloor
+from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest, SharingRequest, UpdateRequest
 from argosy.model.pools import NO_FLOOR, Floor
 from argosy.model.purchases import Stance
@@ -12,6 +14,16 @@ from argosy.model.runs import Run
 from argosy.model.shares.recent_use import RecentUse
 from argosy.model.shares.sharers import live_by_number, taken_by_sharer
 from argosy.model.state import State
+
+
+def change_cluster(state: State, request: DrainRequest | ScaleRequest | SharingRequest, now: float) -> None:
+    """A change to an instance, to the floor or to the sharing document."""
+    if isinstance(request, DrainRequest):
+        host_care.drain(state, request, now)
+    elif isinstance(request, ScaleRequest):
+        scale(state, request)
+    else:
+        change_sharing(state, request)
 
 
 def scale(state: State, request: ScaleRequest) -> None:

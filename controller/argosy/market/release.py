@@ -23,8 +23,8 @@ def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[st
     """Instances to release, the most expensive first:
 
     - idle instances past their linger that got no work in this tick, down to the minimum sizes (`floors`);
-    - instances that never registered, that have a silent agent, or that a warning or a drain should have ended by now,
-    even if tasks run on them;
+    - instances that never registered, that have a silent agent or have been impaired for long, or that a warning or a
+    drain should have ended by now, even if tasks run on them;
     - instances whose earlier release had no effect.
 
     wanted: ids of instances that got work or are promised some. no_linger: ids of those that go as soon as they idle.
@@ -45,6 +45,11 @@ def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[st
 def is_kept(instance: Instance) -> bool:
     """Whether a person has marked it to stay: the attribute argosy.keep has any value but false."""
     return instance.attributes.get(KEEP_ATTRIBUTE, "false").lower() not in _NO
+
+
+def drains_for_a_user(instance: Instance, now: float, policy: Policy) -> bool:
+    """Whether a user lets it drain. A while longer: ECS has to show it ACTIVE again."""
+    return instance.drain_until > 0 and now < instance.drain_until + policy.agent_patience_s
 
 
 def _is_spare(instance: Instance) -> bool:
@@ -74,7 +79,7 @@ def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:
         return _may_end(state, instance, now, policy)
     if instance.status is InstanceStatus.BOOTING:
         return no_linger or now - instance.launched_at >= policy.register_patience_s
-    if is_kept(instance):
+    if is_kept(instance) or drains_for_a_user(instance, now, policy):
         return False
     if no_linger or not _is_spare(instance):
         return bool(instance.idle_since)  # no task will be placed on it, so lingering has no use
@@ -98,14 +103,16 @@ def ends_daemons_first(moment: Moment, instance: Instance) -> bool:
 
 
 def _is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
-    """Whether it goes even with tasks: its agent is silent, it was warned and still exists, or it drains and neither
-    the time allowed for its tasks nor their stops have emptied it (reliability.md rows 45 and 47)."""
-    if not (instance.disconnected_at or instance.interrupted_at or instance.draining_since):
+    """Whether it goes even with tasks: its agent is silent, AWS calls it impaired, it was warned and still exists, or
+    it drains and neither the time allowed for its tasks nor their stops have emptied it (reliability.md row 47)."""
+    if not (instance.disconnected_at or instance.interrupted_at or instance.draining_since or instance.impaired_since):
         return False
+    drained = 0.0 if drains_for_a_user(instance, now, policy) else instance.draining_since
     waited = (
         (instance.disconnected_at, policy.agent_patience_s),
         (instance.interrupted_at, policy.warning_patience_s),
-        (instance.draining_since, policy.drain_patience_s + policy.agent_patience_s),
+        (instance.impaired_since, policy.agent_patience_s),
+        (drained, policy.drain_patience_s + policy.agent_patience_s),
     )
     return any(since and now - since >= patience_s for since, patience_s in waited)
 

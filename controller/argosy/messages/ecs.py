@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from argosy.messages.health import impairment
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.events import ContainerInstanceSeen, TaskSeen
 from argosy.model.exit_codes import SAYS_NOTHING
@@ -102,7 +103,14 @@ def container_instance_seen(instance: Mapping[str, Any], cell: str, *, listed: b
         registered_at=epoch_s(instance.get("registeredAt")),
         remaining=_remaining(instance),
         listed=listed,
+        impaired=_impaired(instance.get("healthStatus") or {}),
     )
+
+
+def _impaired(health: Mapping[str, Any]) -> str | None:
+    """None if ECS was not asked."""
+    status = health.get("overallStatus")
+    return impairment(health.get("details") or ()) if status == "IMPAIRED" else None if status is None else ""
 
 
 def _remaining(instance: Mapping[str, Any]) -> tuple[int, int, int] | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from argosy.messages.ecs import UNREADABLE, container_instance_seen, epoch_s, shown, storable, task_seen
 from argosy.messages.fleet_faults import OBSTACLES, shortage
+from argosy.messages.health import impairment
 from argosy.model.arns import cell_of, name_of
 from argosy.model.events import (
     ContainerInstanceSeen,
@@ -23,6 +24,7 @@ from argosy.model.events import (
     RebalanceAdvised,
     TaskSeen,
 )
+from argosy.model.host_care import HostHealthChanged
 
 MAX_NAME = 128  # characters of a Region or an id
 
@@ -69,6 +71,16 @@ def _container_instance(message: Mapping[str, Any]) -> ContainerInstanceSeen:
     return container_instance_seen(message["detail"], _name(cell or message.get("region")))
 
 
+def _health(message: Mapping[str, Any]) -> HostHealthChanged | None:
+    """A host that is not an EC2 instance is not ours."""
+    detail = message["detail"]
+    host = detail.get("ec2InstanceId")
+    if not host:
+        return None
+    said = impairment(detail.get("healthChecks") or ()) if detail.get("overallStatus") == "IMPAIRED" else ""
+    return HostHealthChanged(_name(host), said, _sent_at(message))
+
+
 def _interruption(message: Mapping[str, Any]) -> InterruptionWarned:
     return InterruptionWarned(_name(message["detail"]["instance-id"]), _sent_at(message))
 
@@ -95,6 +107,7 @@ def _fleet_obstacle(message: Mapping[str, Any]) -> PoolShort | None:
 MESSAGE_KINDS = (
     MessageKind("task-state", "aws.ecs", "ECS Task State Change", _task),
     MessageKind("container-instance-state", "aws.ecs", "ECS Container Instance State Change", _container_instance),
+    MessageKind("container-instance-health", "aws.ecs", "ECS Container Instance Health Change", _health),
     MessageKind("spot-interruption", "aws.ec2", "EC2 Spot Instance Interruption Warning", _interruption),
     MessageKind("rebalance", "aws.ec2", "EC2 Instance Rebalance Recommendation", _rebalance),
     MessageKind("instance-state", "aws.ec2", "EC2 Instance State-change Notification", _host_state),

@@ -52,6 +52,9 @@ URGENT_KINDS = (
         {"lastStatus": ["STOPPED"], "group": [{"prefix": SERVICE_GROUP}]},
     ),
     UrgentKind("urgent-interruptions", "aws.ec2", "EC2 Spot Instance Interruption Warning"),
+    UrgentKind(
+        "urgent-impairments", "aws.ecs", "ECS Container Instance Health Change", {"overallStatus": ["IMPAIRED"]}
+    ),
     UrgentKind("urgent-ends-of-instances", "aws.ec2", "EC2 Instance State-change Notification", {"state": ENDS}),
 )
 

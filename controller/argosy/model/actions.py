@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argosy.model.attempts import AttemptKey, StopCause
+from argosy.model.host_care import SetHostStatus
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import Steering
 from argosy.model.services.environments import DeploymentStatus
@@ -354,6 +355,7 @@ Action = (
     | DeregisterTargets
     | StopOrphan
     | SetTarget
+    | SetHostStatus
     | Terminate
     | ReadHistory
     | VerifyResult

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
+from argosy.model.host_care import DrainAsked, HostHealthChanged
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
@@ -217,6 +218,7 @@ class ContainerInstanceSeen:
     registered_at: float = 0.0
     remaining: tuple[int, int, int] | None = None  # cpu units, MiB and GPUs that ECS has free; None = unknown
     listed: bool = False  # by ECS, as a member of our cluster; not claimed by a message
+    impaired: str | None = None  # what ECS finds wrong with it; "" = nothing, None = ECS was not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,7 @@ class HostSeen:
     private_ip: str = ""
     public_ip: str = ""
     at: float = 0.0  # when EC2 was queried; 0 = unknown
+    impaired: str | None = None  # the checks of EC2 that it fails; "" = none, None = EC2 was not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +256,9 @@ class InterruptionWarned:
 class RebalanceAdvised:
     instance_id: str
     at: float = 0.0
+
+
+HostChange = HostStateChanged | HostHealthChanged | InterruptionWarned | RebalanceAdvised
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,9 +379,9 @@ class ControllerStarted:
 
 Event = (
     RunSubmitted | RunCancelled | RunRetried | RunUpdated | RunResumed | RunNotResumed | EnvironmentAsked
-    | DependencyEnded | ClusterScaled | SharingAsked | ActionFailed | RunPrepared | RunNotPrepared
+    | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed | RunPrepared | RunNotPrepared
     | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt | LaunchMissed
-    | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostStateChanged | InterruptionWarned | RebalanceAdvised
-    | FleetSeen | TargetAccepted | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten
-    | HistoryPartWritten | RunClosed | NotCarriedOut | Observed | ControllerStarted
+    | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted | TargetFact
+    | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten | HistoryPartWritten | RunClosed | NotCarriedOut
+    | Observed | ControllerStarted
 )  # fmt: skip

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from argosy.model.host_care import DrainRequest
 from argosy.model.run_terms import Changes, RunTerms
 
 INBOX = "INBOX"  # partition of requests not yet folded in; sort key = arrival time, then id
@@ -128,7 +129,8 @@ class SharingRequest:
 
 Request = (
     SubmitRequest | CancelRequest | RetryRequest | UpdateRequest | EnvironmentRequest | ScaleRequest | SharingRequest
-)
+    | DrainRequest
+)  # fmt: skip
 KINDS: dict[str, type[Request]] = {
     "submit": SubmitRequest,
     "cancel": CancelRequest,
@@ -137,6 +139,7 @@ KINDS: dict[str, type[Request]] = {
     "environment": EnvironmentRequest,
     "scale": ScaleRequest,
     "sharing": SharingRequest,
+    "drain": DrainRequest,
 }
 
 

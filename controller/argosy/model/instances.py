@@ -80,6 +80,9 @@ class Instance:
     is_emptied: bool = False  # whether all other work there must end first
     private_ip: str = ""
     public_ip: str = ""
+    drain_until: float = 0.0  # a user lets it drain until then; once that is over, until ECS shows it ACTIVE again
+    impaired: dict[str, str] = field(default_factory=dict)  # what is wrong with it, in AWS's words, by who says so
+    impaired_since: float = 0.0
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
 
     @property
@@ -97,9 +100,9 @@ class Instance:
 
     @property
     def leaves(self) -> bool:
-        """Whether it is ending or has ended: later failures there may be due to that."""
+        """Whether it is ending, has ended or is impaired: later failures there may be due to that."""
         gone = self.status in (InstanceStatus.RELEASING, InstanceStatus.GONE)
-        return gone or bool(self.interrupted_at)
+        return gone or bool(self.interrupted_at or self.impaired)
 
     @property
     def alive(self) -> bool:

@@ -22,6 +22,7 @@ class What(StrEnum):
     RESOLVE = "resolve"  # a wave of launches in doubt
     TARGET = "target"  # to set the target of a pool's fleet
     TERMINATE = "terminate"  # an instance
+    DRAIN = "drain"  # to set the status of a container instance
     DEREGISTER = "deregister"  # a family of task definitions
     LIST = "list"  # "fleets us-east-1": what a sweep lists, and in which cell
     TARGETS_IN = "targets-in"  # to register tasks of an environment with their target group

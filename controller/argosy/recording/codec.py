@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from argosy.model import events, inbox
 from argosy.model.actions import Action
 from argosy.model.events import Event
+from argosy.model.host_care import DrainAsked
 from argosy.model.runs import Run
 from argosy.model.stored import documents
 from argosy.model.stored.damage import FAULTS
@@ -30,6 +31,7 @@ _OF_USERS = (
     events.RunUpdated,
     events.EnvironmentAsked,
     events.ClusterScaled,
+    DrainAsked,
     events.SharingAsked,
 )
 

@@ -157,6 +157,10 @@ def _times_of_instance(instance: Instance, policy: Policy) -> Iterator[float]:
         yield instance.idle_since + policy.linger_of(instance.instance_type)
     if instance.disconnected_at:
         yield instance.disconnected_at + policy.agent_patience_s
+    if instance.drain_until:
+        yield from (instance.drain_until, instance.drain_until + policy.agent_patience_s)
+    if instance.impaired_since:
+        yield instance.impaired_since + policy.agent_patience_s
     if instance.draining_since:
         yield instance.draining_since + policy.drain_patience_s
         yield instance.draining_since + policy.drain_patience_s + policy.agent_patience_s

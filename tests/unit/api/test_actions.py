@@ -20,9 +20,10 @@ from tests.fakes.api import SPEC, Desk, error_of
 
 ACTIONS = (
     "known: SubmitRun, ValidateRun, PlanRun, DescribeRun, ListRuns, CancelRun, RetryRun, UpdateRun, ExplainRun, "
-    "DescribeCluster, ScaleCluster, ListChanges, DescribeHistory, DescribeTask, ListAttempts, ListTasks, "
-    "ListInstances, CreateEnvironment, UpdateEnvironment, StartDeployment, RollBackDeployment, StopDeployment, "
-    "ScaleEnvironment, FreezeEnvironment, ThawEnvironment, DeleteEnvironment, DescribeEnvironment, ListEnvironments, "
+    "DescribeCluster, ScaleCluster, DrainInstance, ListChanges, DescribeHistory, DescribeTask, ListAttempts, "
+    "ListTasks, ListInstances, CreateEnvironment, UpdateEnvironment, StartDeployment, RollBackDeployment, "
+    "StopDeployment, ScaleEnvironment, FreezeEnvironment, ThawEnvironment, DeleteEnvironment, "
+    "DescribeEnvironment, ListEnvironments, "
     "CreateSchedule, UpdateSchedule, DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule, RunScheduleNow, "
     "DeleteSchedule, FireSchedule, ReleaseSchedules, ApplySharing, DescribeSharing"
 )

@@ -104,6 +104,7 @@ def test_requests_that_affect_all_queues_are_left_to_the_owner(shared: Desk) -> 
     asked: dict[str, dict[str, Any]] = {
         "ApplySharing": {"document": DOCUMENT},
         "ScaleCluster": {"instances": 3},
+        "DrainInstance": {"instanceId": "i-1"},
         "FireSchedule": {"name": "nightly", "scheduledTime": "2026-11-23T03:00:00Z"},
         "ReleaseSchedules": {},
     }

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.engine.bounds import HISTORY, RECORD, is_progress, one_by_one, touched
 from argosy.engine.loading import load
-from argosy.lifecycle import charges, hosts, revival
+from argosy.lifecycle import charges, lost_hosts, revival
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.quarantine import mend
@@ -438,7 +438,7 @@ def test_an_instance_that_is_gone_is_done_with_in_the_next_tick_when_a_commit_is
     state = state_with_instance()
     instance = state.instances[instance_id(1)]
     instance.stopped_at, instance.status, instance.losing = NOW, InstanceStatus.GONE, True
-    hosts.settle(state, instance, replace(POLICY, max_settling_documents=0))
+    lost_hosts.settle(state, instance, replace(POLICY, max_settling_documents=0))
     assert instance.losing
-    hosts.settle(state, instance, POLICY)
+    lost_hosts.settle(state, instance, POLICY)
     assert not instance.losing

@@ -55,6 +55,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.history_parts import HistoryPart
+from argosy.model.host_care import DrainAsked, DrainRequest, HostHealthChanged
 from argosy.model.inbox import (
     CancelRequest,
     EnvironmentRequest,
@@ -158,6 +159,8 @@ CASES: list[list[Event]] = [
         EnvironmentAsked(EnvironmentRequest("web", NOW, "delete")),
         ClusterScaled(ScaleRequest(NOW, 3, ("c5.xlarge",), NOW + 60)),
     ],
+    [host(), container_instance(), HostHealthChanged(instance_id(1), "ECS says IMPAIRED", NOW)],
+    [host(), container_instance(), DrainAsked(DrainRequest(NOW, instance_id(1), NOW + 3600.0))],
     [SharingAsked(SharingRequest(DOCUMENT, 0, NOW)), SharingAsked(SharingRequest({**DOCUMENT, "queues": {}}, 1, NOW))],
     [RunUpdated(UpdateRequest(RUN_ID, NOW, {"priority": 5, "deadline": "2027-01-15T12:00:00+00:00"}, "it is urgent"))],
     [NotCarriedOut("throttled", about=Subject(What.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],

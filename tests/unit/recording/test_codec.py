@@ -22,6 +22,7 @@ from argosy.model.events import (
     SharingAsked,
     TaskSeen,
 )
+from argosy.model.host_care import DrainAsked, DrainRequest
 from argosy.model.inbox import (
     CancelRequest,
     EnvironmentRequest,
@@ -45,6 +46,7 @@ OF_USERS = (
     RunResumed,
     EnvironmentAsked,
     ClusterScaled,
+    DrainAsked,
     SharingAsked,
 )
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -99,6 +101,11 @@ def test_what_a_user_asks_of_an_environment_comes_back_with_the_run_that_it_brin
 
 def test_the_size_that_a_user_wants_the_cluster_kept_at_comes_back() -> None:
     event = ClusterScaled(ScaleRequest(2.0, 3, ("c5.xlarge",), 9.0))
+    assert again(event) == event
+
+
+def test_an_instance_that_a_user_drains_comes_back() -> None:
+    event = DrainAsked(DrainRequest(2.0, "i-1", 9.0))
     assert again(event) == event
 
 

@@ -51,6 +51,7 @@ READS: frozenset[type[Strict]] = frozenset(
 _FOR_ALL = "it affects all queues"
 WHOLE: Mapping[type[Strict], str] = {
     requests.ScaleCluster: _FOR_ALL,
+    requests.DrainInstance: _FOR_ALL,
     sharing_requests.ApplySharing: _FOR_ALL,
     schedule_requests.FireSchedule: "only EventBridge Scheduler may call it",
     schedule_requests.ReleaseSchedules: "only EventBridge Scheduler may call it",

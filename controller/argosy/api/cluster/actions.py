@@ -1,6 +1,6 @@
-"""DescribeCluster and ScaleCluster: the cluster as it is, and the size that is kept.
+"""DescribeCluster, ScaleCluster and DrainInstance: the cluster as it is, the size that is kept, instances that drain.
 
-A size is a request to the controller, like any other. A size that could never be kept is refused at once.
+Both changes are requests to the controller, like any other. A size that could never be kept is refused at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from argosy.api.refusals import throttled
 from argosy.api.request_context import Actions, RequestContext
 from argosy.api.views import at_work_rows, floor_view, iso
 from argosy.model import inbox
+from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest
+from argosy.model.instances import InstanceStatus
 from argosy.model.pools import Floor
 from argosy.model.state import State
 from argosy.ports import AlreadyExists
@@ -38,6 +40,7 @@ _NAMES: Mapping[str, Callable[[JSON], str]] = {
 }
 _SHARES = {"cpuUsed": "cpu", "memoryUsed": "memory", "gpuUsed": "gpus"}
 TRIES = 10
+LONGEST_DRAIN_S = 7 * 86_400.0  # a draining instance costs money all the time
 
 
 def _describe_cluster(context: RequestContext, request: requests.DescribeCluster, request_id: str) -> dict[str, Any]:
@@ -60,20 +63,36 @@ def _scale(context: RequestContext, request: requests.ScaleCluster, request_id: 
         raise SpecError(faults)
     types = tuple(sorted({*request.instance_types})) if request.instances else ()
     asked = ScaleRequest(now, request.instances, types, (request.until or 0.0) if request.instances else 0.0)
-    _put(context, asked)
+    _put(context, asked, "cluster#scale")
     context.wake.controller()
     return {"floor": floor_view(Floor(asked.instances, types, asked.until, now))}
 
 
-def _put(context: RequestContext, asked: ScaleRequest) -> None:
+def _drain(context: RequestContext, request: requests.DrainInstance, request_id: str) -> dict[str, Any]:
+    now = context.now()
+    instance = reading.cluster(context.store)[0].instances.get(request.instance_id)
+    if instance is None or instance.status not in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):
+        status = f"it is {instance.status}" if instance else "no instance of this deployment has this id"
+        sentence = f"{status}: give an instance that is ACTIVE or DRAINING, as argosy instances shows"
+        raise SpecError([Fault("instanceId", sentence)])
+    if request.until is not None and not now < request.until <= now + LONGEST_DRAIN_S:
+        raise SpecError(
+            [Fault("until", f"must be in the future and at most {LONGEST_DRAIN_S / 86_400:.0f} days ahead")]
+        )
+    _put(context, DrainRequest(now, instance.id, request.until or now), f"cluster#drain#{instance.id}")
+    context.wake.controller()
+    return {"instanceId": instance.id, "drainUntil": iso(request.until) if request.until else None}
+
+
+def _put(context: RequestContext, asked: ScaleRequest | DrainRequest, name: str) -> None:
     for again in range(TRIES):
-        place = inbox.inbox_key(asked.requested_at, f"cluster#scale#{again}")
+        place = inbox.inbox_key(asked.requested_at, f"{name}#{again}")
         try:
             context.store.create({(inbox.INBOX, place): inbox.to_bytes(asked)})
         except AlreadyExists:
             continue  # a concurrent request: the later one counts
         return
-    raise throttled("too many requests are setting the size of the cluster: try again")
+    raise throttled("too many requests are changing the cluster: try again")
 
 
 def _faults(context: RequestContext, request: requests.ScaleCluster, now: float) -> Iterator[Fault]:
@@ -165,4 +184,8 @@ def _column(values: NDArray[Any]) -> JSON:
     return {"dtype": values.dtype.str, "data": base64.b64encode(values.tobytes()).decode()}
 
 
-ACTIONS: Actions = {requests.DescribeCluster: _describe_cluster, requests.ScaleCluster: _scale}
+ACTIONS: Actions = {
+    requests.DescribeCluster: _describe_cluster,
+    requests.ScaleCluster: _scale,
+    requests.DrainInstance: _drain,
+}

@@ -1,4 +1,4 @@
-"""The commands `cluster` with its `scale`, and `instances`: their state, their work and their cost."""
+"""The commands `cluster` with its `scale`, and `instances` with its `drain` and `enable`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,34 @@ def scale(
     session.console.print(f"next: {session.again('cluster')}", style="dim")
 
 
+_Id = Annotated[str, typer.Argument(metavar="INSTANCE", help="Its EC2 id: i-0123...")]
+
+
+def drain(
+    session: Session,
+    instance: _Id,
+    lasts: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long; at most 7 days.")] = "2h",
+) -> None:
+    """Start no more tasks on an instance for a time; its tasks run on, and it stays."""
+    view = session.api.drain_instance(instance, _end(None, lasts, session.tools.now()))
+    if session.wants_json:
+        session.print_json(view)
+        return
+    session.console.print(
+        f"{instance} takes no new tasks until {clock(view['drainUntil'])}; it is paid for all the time."
+    )
+    session.console.print(f"next: {session.again(f'instances enable {instance}')} ends that earlier", style="dim")
+
+
+def enable(session: Session, instance: _Id) -> None:
+    """Let an instance take tasks again that was drained."""
+    view = session.api.drain_instance(instance, None)
+    if session.wants_json:
+        session.print_json(view)
+        return
+    session.console.print(f"{instance} takes tasks again.")
+
+
 def _end(until: str | None, lasts: str | None, now: float) -> float | None:
     if until is not None and lasts is not None:
         raise CliError("--until and --for exclude each other: give one of them.")
@@ -67,7 +95,11 @@ def register(app: typer.Typer) -> None:
     command(group, "cluster", panel=panels.CLUSTER, is_group=True)(cluster)
     command(group, "scale", panel=panels.CLUSTER, form=CountCommand)(scale)
     app.add_typer(group, name="cluster", rich_help_panel=panels.CLUSTER)
-    command(app, "instances", panel=panels.CLUSTER)(instances)
+    hosts = typer.Typer(help="The instances that all filters choose, ended ones too.")
+    command(hosts, "instances", panel=panels.CLUSTER, is_group=True)(instances)
+    command(hosts, "drain", panel=panels.CLUSTER)(drain)
+    command(hosts, "enable", panel=panels.CLUSTER)(enable)
+    app.add_typer(hosts, name="instances", rich_help_panel=panels.CLUSTER)
 
 
 def cluster(

@@ -29,6 +29,9 @@ def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]
     if ordered:
         yield ordered
     yield from troubles(view)
+    for each in shown:
+        if each.get("noWorkBecause") and each["status"] != "GONE":
+            yield f"{each['instanceId']} gets no new tasks: {each['noWorkBecause']}"
 
 
 def headline(view: View) -> PlainText:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from argosy.emulator.ec2.changes import shut_down
@@ -26,6 +27,10 @@ _FILTERS = {
     "subnet-id": lambda each: [each.subnet_id],
     "spot-instance-request-id": lambda each: [each.spot_request_id],
 }
+_CHECKS = {"SystemStatus": "system", "InstanceStatus": "instance", "AttachedEbsStatus": "attached-ebs"}
+_STATUS_FILTERS = {
+    f"{name}-status.status": partial(lambda check, each: [_check(each, check)], name) for name in _CHECKS.values()
+}
 
 
 class InstanceOperations(OperationGroup[Ec2Ledger]):
@@ -44,6 +49,13 @@ class InstanceOperations(OperationGroup[Ec2Ledger]):
         found = passing(instances, request.get("Filters"), _FILTERS, lambda each: each.tags)
         reservations = [self._reservation(each) for each in found]
         return {"Reservations": reservations} if ids else paged(request, "Reservations", reservations, smallest=5)
+
+    @operation
+    def describe_instance_status(self, request: JSON) -> JSON:
+        """Of running instances, by filter."""
+        running = [each for each in self.ledger.instances.values() if each.state == "running"]
+        found = passing(running, request.get("Filters"), _STATUS_FILTERS)
+        return paged(request, "InstanceStatuses", [_status_view(each) for each in found], smallest=5)
 
     @operation
     def terminate_instances(self, request: JSON) -> JSON:
@@ -138,6 +150,20 @@ def instance_view(instance: Ec2Instance, architecture: str) -> JSON:
     if instance.reason_code:
         view["StateReason"] = {"Code": instance.reason_code, "Message": instance.reason}
     return view
+
+
+def _status_view(instance: Ec2Instance) -> JSON:
+    checks = {member: {"Status": _check(instance, name)} for member, name in _CHECKS.items()}
+    return {
+        "InstanceId": instance.instance_id,
+        "AvailabilityZone": instance.zone,
+        "InstanceState": _state(instance),
+        **checks,
+    }
+
+
+def _check(instance: Ec2Instance, name: str) -> str:
+    return "impaired" if name in instance.failed_checks else "ok"
 
 
 def _state(instance: Ec2Instance) -> JSON:

@@ -80,6 +80,8 @@ class Ec2Instance:
     ends_at: float | None = None
     """An interruption warning was given: it is terminated then."""
     ended_at: float | None = None
+    failed_checks: frozenset[str] = frozenset()
+    """Of EC2's status checks: system, instance, attached-ebs."""
 
     @property
     def instance_type(self) -> str:

@@ -67,6 +67,11 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
         with self.lock:
             rebalance_recommendation(self.ledger, self.ledger.instances[instance_id])
 
+    def set_failed_checks(self, instance_id: str, *checks: str) -> None:
+        """Which of the status checks system, instance and attached-ebs fail from now on. KeyError."""
+        with self.lock:
+            self.ledger.instances[instance_id].failed_checks = frozenset(checks)
+
     def lose(self, instance_id: str) -> None:
         """The host fails without a warning. KeyError."""
         with self.lock:

@@ -8,8 +8,9 @@ from typing import Any
 from argosy.emulator.ecs.changes import call_agent, changed_instance, gives_room_back_early, gone
 from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.resources import admitted
-from argosy.emulator.ecs.views import task_view
+from argosy.emulator.ecs.views import emit_health, task_view
 from argosy.emulator.operations import OperationGroup
+from argosy.emulator.region import utc
 
 JSON = dict[str, Any]
 
@@ -67,6 +68,19 @@ class AgentConnection(OperationGroup[EcsLedger]):
             changed_instance(self.ledger, instance)
             if instance.to_start or instance.to_stop:
                 call_agent(self.ledger, instance)
+
+    def check_health(self, container_instance_arn: str, kind: str, status: str, reason: str | None = None) -> None:
+        """The agent, or ECS itself, has checked a container instance: `kind` is CONTAINER_RUNTIME or
+        AGENT_CONNECTIVITY, `status` OK or IMPAIRED. A change is an event of its own."""
+        with self.lock:
+            instance = self.ledger.known_instance(container_instance_arn)
+            if instance is None:
+                return
+            now = utc(self.ledger.region.now())
+            check: JSON = {"type": kind, "status": status, "lastUpdated": now, "lastStatusChange": now}
+            instance.health = [each for each in instance.health if each["type"] != kind]
+            instance.health.append({**check, "statusReason": reason} if reason else check)
+            emit_health(self.ledger, instance)
 
     def lose_instance(self, container_instance_arn: str) -> None:
         """The EC2 instance is gone: INACTIVE, its tasks STOPPED as seen in the field (aws.md 9.6). One that was

@@ -10,7 +10,7 @@ from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.placement import matches
 from argosy.emulator.ecs.records import ContainerInstance, EcsCluster
 from argosy.emulator.ecs.registration import read_registration, registered_again
-from argosy.emulator.ecs.views import emit_instance, instance_view
+from argosy.emulator.ecs.views import emit_instance, health_view, instance_view
 from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.paging import limit_of, page
 
@@ -42,7 +42,7 @@ class ContainerInstanceOperations(OperationGroup[EcsLedger]):
 
     @operation
     def describe_container_instances(self, request: JSON) -> JSON:
-        """Up to 100 by id or ARN; unknown ones are failures MISSING. Tags only when included."""
+        """Up to 100 by id or ARN; unknown ones are failures MISSING. Tags and health only when included."""
         cluster, names = self.ledger.cluster(request), request["containerInstances"]
         if not names:
             raise Refusal("InvalidParameterException", "Container instances cannot be empty.")
@@ -55,6 +55,9 @@ class ContainerInstanceOperations(OperationGroup[EcsLedger]):
         if "TAGS" not in (request.get("include") or ()):
             for view in views:
                 view["tags"] = []
+        if "CONTAINER_INSTANCE_HEALTH" in (request.get("include") or ()):
+            for view, instance in zip(views, found, strict=True):
+                view["healthStatus"] = health_view(instance)
         return {"containerInstances": views, "failures": failures}
 
     @operation

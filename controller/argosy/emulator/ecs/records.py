@@ -137,6 +137,8 @@ class ContainerInstance:
     to_stop: dict[str, EcsTask] = field(default_factory=dict)
     queue_sleeps: bool = False
     """Whether its agent has missed that a task in front of its queue ended."""
+    health: list[JSON] = field(default_factory=list)
+    """Its health checks, as DescribeContainerInstances shows them."""
 
     @property
     def zone(self) -> str:

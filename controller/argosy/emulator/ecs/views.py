@@ -12,6 +12,7 @@ from argosy.emulator.region import utc, with_iso_times
 
 JSON = dict[str, Any]
 
+_SEVEREST_FIRST = ("IMPAIRED", "INSUFFICIENT_DATA", "INITIALIZING")
 _TASK_TIMES = (
     ("createdAt", "created_at"),
     ("startedAt", "started_at"),
@@ -127,6 +128,28 @@ def emit_task(ledger: EcsLedger, task: EcsTask) -> None:
             agent.pop("lastStartedAt", None)
             agent["status"] = agent.pop("lastStatus")
     _emit(ledger, "ECS Task State Change", task.arn, detail)
+
+
+def health_view(instance: ContainerInstance) -> JSON:
+    """`healthStatus` of a container instance: the most severe status of its checks."""
+    statuses = {each["status"] for each in instance.health}
+    overall = next((each for each in _SEVEREST_FIRST if each in statuses), "OK")
+    return {"overallStatus": overall, "details": list(instance.health)}
+
+
+def emit_health(ledger: EcsLedger, instance: ContainerInstance) -> None:
+    """An "ECS Container Instance Health Change"; unlike a state change it has no version."""
+    health = health_view(instance)
+    detail: JSON = {
+        "clusterArn": ledger.arn("cluster", instance.cluster),
+        "containerInstanceArn": instance.arn,
+        "capacityProviderName": None,
+        "ec2InstanceId": instance.ec2_instance_id,
+        "overallStatus": health["overallStatus"],
+        "healthChecks": [with_iso_times(each) for each in health["details"]],
+    }
+    message = ledger.region.message(ledger.new_id(), "aws.ecs", "ECS Container Instance Health Change", instance.arn)
+    ledger.region.emit({**message, "detail": detail})
 
 
 def emit_instance(ledger: EcsLedger, instance: ContainerInstance) -> None:

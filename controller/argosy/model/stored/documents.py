@@ -335,11 +335,12 @@ def _bucket(instance_id: str) -> int:
 
 _INSTANCE_FIELDS = [field.name for field in fields(Instance)]
 _INSTANCE_NAMES = frozenset(_INSTANCE_FIELDS)
+_SELDOM = frozenset({"drain_until", "impaired", "impaired_since"})  # left out of a record while they are empty
 _POOL_FIELDS = [field.name for field in fields(Pool)]
 
 
 def _instance_record(instance: Instance) -> dict[str, Any]:
-    return {name: getattr(instance, name) for name in _INSTANCE_FIELDS}
+    return {name: value for name in _INSTANCE_FIELDS if (value := getattr(instance, name)) or name not in _SELDOM}
 
 
 def _instance_from(record: Mapping[str, Any]) -> Instance:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.lifecycle.pools import CLOSED
+from argosy.market.release import drains_for_a_user
 from argosy.model.actions import (
     Action,
     CloseRun,
@@ -41,7 +42,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
 from argosy.scheduler.turns.fair_order import one_each, shares
-from argosy.scheduler.upkeep import pending
+from argosy.scheduler.upkeep import drains, pending
 
 MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition outlives its last run by this while others are open: the next run may use it too
@@ -89,6 +90,8 @@ def last_chores(moment: Moment, functions: OwnFunctions) -> list[Action]:
     """The actions due at the end of any tick. functions: the users' own that work."""
     state, now = moment.state, moment.now
     found: list[Action] = [*halts(state, functions), *verifications(moment), *waits_that_are_over(state)]
+    if any(each.drain_until or each.impaired for each in state.instances.values()):
+        found += drains.status_changes(moment)
     return [*found, *closings(state, now), *folds(state, now)]
 
 
@@ -328,7 +331,8 @@ def finish_seconds(run: Run, policy: Policy) -> float:
 
 
 def _drained_too_long(instance: Instance, now: float, policy: Policy) -> bool:
-    return bool(instance.draining_since) and now - instance.draining_since >= policy.drain_patience_s
+    is_late = bool(instance.draining_since) and now - instance.draining_since >= policy.drain_patience_s
+    return is_late and not drains_for_a_user(instance, now, policy)
 
 
 def arn_of_row(state: State, row: int) -> str | None:

@@ -1,0 +1,49 @@
+"""The request, the facts and the action about instances that get no work for a while."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from argosy.model.instances import InstanceStatus
+
+MOST_STATUSES = 10  # container instances in one call of UpdateContainerInstancesState
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRequest:
+    """Let an instance drain until a time; a time that is not in the future ends that."""
+
+    requested_at: float
+    instance_id: str
+    until: float  # epoch seconds
+    kind: str = "drain"
+
+    @property
+    def run_id(self) -> str:
+        """It concerns no run."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainAsked:
+    """A user lets an instance drain, or ends that."""
+
+    request: DrainRequest
+
+
+@dataclass(frozen=True, slots=True)
+class HostHealthChanged:
+    """ECS has checked a container instance."""
+
+    instance_id: str
+    impaired: str  # what is wrong, in its words; "" = nothing
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SetHostStatus:
+    """Set the status of these container instances at ECS. At most MOST_STATUSES an action."""
+
+    cell: str
+    instance_ids: tuple[str, ...]
+    status: InstanceStatus  # ACTIVE or DRAINING

@@ -1,0 +1,37 @@
+"""Which container instances is ECS told to drain, and which to take work again?
+
+ECS and the tasks of others follow the status; our own tasks follow the cordon (`lifecycle.host_care`). Example: after
+`argosy instances drain i-1 --for 2h` the next tick sets i-1 to DRAINING, and the first tick after two hours to ACTIVE.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from argosy.model.host_care import MOST_STATUSES, SetHostStatus
+from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.moment import Moment
+from argosy.model.setbacks import What
+
+REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
+
+
+def status_changes(moment: Moment) -> Iterator[SetHostStatus]:
+    """The instances whose status is to change, by cell and status."""
+    wanted: defaultdict[tuple[str, InstanceStatus], list[str]] = defaultdict(list)
+    for instance in moment.state.instances.values():
+        status = _wanted(instance, moment.now)
+        if status is not instance.status and moment.state.may_try(What.DRAIN, instance.id, moment.now):
+            wanted[instance.cell, status].append(instance.id)
+    for (cell, status), ids in wanted.items():
+        for start in range(0, len(ids), MOST_STATUSES):
+            yield SetHostStatus(cell, tuple(ids[start : start + MOST_STATUSES]), status)
+
+
+def _wanted(instance: Instance, now: float) -> InstanceStatus:
+    """The agent itself drains an instance that is about to be interrupted."""
+    is_ours = instance.owned and instance.status in REGISTERED and not instance.interrupted_at
+    if not is_ours or not (instance.drain_until or instance.impaired):
+        return instance.status
+    return InstanceStatus.DRAINING if instance.impaired or instance.drain_until > now else InstanceStatus.ACTIVE
