@@ -196,7 +196,7 @@ requirements: $(DEV) ## Write requirements/*.txt again from pyproject.toml (ARGS
 
 # --- AWS --------------------------------------------------------------------------------------------------------------
 
-synth: $(DEV) $(NODE) $(RUNNER) ## Write the CloudFormation templates to cdk.out (needs no account)
+synth: $(DEV) $(NODE) ## Write the CloudFormation templates to cdk.out (needs no account)
 	$(CDK) synth --quiet --context stage=$(STAGE) $(ARGS)
 
 doctor: $(LOCAL) ## What does the AWS account lack for a deployment, and what to type (STAGE=main)

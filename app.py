@@ -6,13 +6,19 @@ It asks the account one question, what EC2 offers (`stacks.offers`), and only wh
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-import aws_cdk as cdk
+sys.path.insert(0, str(Path(__file__).resolve().parent / "controller"))  # this checkout's argosy, installed or not
 
-from argosy.settings.settings import SettingsError
-from stacks.deployment import build
-from stacks.given import settings_of
-from stacks.offers import offers_for
+try:
+    import aws_cdk as cdk
+
+    from argosy.settings.settings import SettingsError
+    from stacks.deployment import build
+    from stacks.given import settings_of
+    from stacks.offers import offers_for
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing}. Type: python3 -m venv .venv && .venv/bin/pip install -r requirements.txt")
 
 
 def main(app: cdk.App) -> int:

@@ -38,6 +38,7 @@ class Export:
 
 EXPORTS = (
     Export("requirements/dev.txt", group="dev"),
+    Export("requirements.txt", group="cdk"),
     Export("requirements/local.txt", group="local"),
     Export("requirements/controller.txt", group="functions"),
     Export("requirements/install.txt", group="install", only_group=True),
@@ -83,7 +84,9 @@ def _first_line(path: Path) -> str:
 
 def _command(export: Export, uv: str, *, upgrade: bool) -> list[str]:
     command = [uv, "pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--no-annotate"]
-    command += ["--no-emit-index-url", "--no-config", "--python-version", export.python, "--output-file", export.path]
+    # Before pip 24 a requirement with an extra is not met by a pin without it: `coverage[toml]` of pytest-cov.
+    command += ["--no-strip-extras", "--no-emit-index-url", "--no-config"]
+    command += ["--python-version", export.python, "--output-file", export.path]
     command += ["--upgrade"] if upgrade else []
     command += [] if export is EXPORTS[0] or export.apart else ["--constraints", EXPORTS[0].path]
     command += [] if export.only_group else [export.source]

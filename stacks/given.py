@@ -16,6 +16,8 @@ PINNED_AMIS = "argosy:amis"  # in cdk.context.json, which `stacks.amis` writes a
 # no others. Then the context "engine" is not empty.
 FIRST_IMAGES = ("digits",)
 PUBLISHED = "published"  # the images that an earlier deployment published, from `stacks.published`
+# Parameters of brentley/tensorflow-container's stack, which buys one type.
+SINGLE_TYPES = {"cpuInstanceType": "cpu", "gpuInstanceType": "gpu"}
 _SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]
 
 
@@ -36,6 +38,9 @@ def settings_of(app: cdk.App, offers: Callable[[Settings], Mapping[str, LiveOffe
         value = app.node.try_get_context(name)
         if value is not None:
             given[name] = value
+    for name, kind in SINGLE_TYPES.items():
+        if value := app.node.try_get_context(name):
+            given["instanceTypes"] = {**(given.get("instanceTypes") or {}), kind: value}
     if app.node.try_get_context("engine"):
         given.setdefault("images", FIRST_IMAGES)
     live = offers or (lambda _: offers_kept(app))

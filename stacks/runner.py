@@ -1,6 +1,8 @@
 """The runner as an asset, which an instance's boot script fetches by its digest.
 
-The runner is the init of every container (containers/runner). `make runner` builds it for both architectures.
+The runner is the init of every container (containers/runner). `make runner` builds it for both architectures. Without
+it a template can still be written, compared and destroyed; publishing such a template's assets fails with the command
+to type.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from aws_cdk import Stack
+import aws_cdk as cdk
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
@@ -19,12 +21,9 @@ from argosy.settings.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "build" / "runner"
-SOURCE = ROOT / "containers" / "runner" / "main.go"  # a placeholder where templates are made that are not deployed
 FOLDERS = {"x86_64": "amd64", "arm64": "arm64"}  # the catalogue's name of an architecture: as Go names it
-
-
-class RunnerNotBuiltError(RuntimeError):
-    """The message names the command to type."""
+NOT_BUILT = "The runner, the init of every container, is not built: type `make runner`, then deploy."
+NO_DIGEST = "0" * 64  # of a runner that is not built: no file has it
 
 
 @dataclass(frozen=True)
@@ -43,26 +42,39 @@ class Published:
 
 
 class Runner(Construct):
-    """`of`: the runner for each architecture that the deployment's instances have."""
+    """`of`: the runner for each architecture that the deployment's instances have.
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings, dependencies: bool) -> None:
+    dependencies: without them the template names no runner, as it does where none is built.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, settings: Settings, dependencies: bool, folder: Path = BUILT
+    ) -> None:
         super().__init__(scope, id)
-        kinds = {load_catalogue()[name].architecture for name in settings.instance_types.all}
-        self.of = {kind: self._published(kind, built(kind) if dependencies else SOURCE) for kind in sorted(kinds)}
+        kinds = sorted({load_catalogue()[name].architecture for name in settings.instance_types.all})
+        files = {kind: folder / FOLDERS[kind] / "argosy-runner" for kind in kinds}
+        absent = [kind for kind, file in files.items() if not (dependencies and file.is_file())]
+        self.of = {kind: self._absent(kind) if kind in absent else self._published(kind, files[kind]) for kind in kinds}
+        if dependencies and absent:
+            cdk.Annotations.of(self).add_warning_v2(
+                "argosy:RunnerNotBuilt", f"{NOT_BUILT} Until then every launch template differs from a deployed one."
+            )
 
     def _published(self, architecture: str, file: Path) -> Published:
         asset = assets.Asset(self, FOLDERS[architecture], path=str(file))
         arn = asset.bucket.arn_for_objects(asset.s3_object_key)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        return Published(asset.http_url, arn, Stack.of(self).region, digest)
+        return Published(asset.http_url, arn, cdk.Stack.of(self).region, digest)
 
-
-def built(architecture: str, folder: Path = BUILT) -> Path:
-    """The runner for an architecture as ECS names it. Raises RunnerNotBuiltError."""
-    file = folder / FOLDERS[architecture] / "argosy-runner"
-    if not file.is_file():
-        raise RunnerNotBuiltError(
-            "the runner, the init of every container, is not built: type `make runner`. Templates alone need none: "
-            "add `--context bundle=source`; such a template must not be deployed."
+    def _absent(self, architecture: str) -> Published:
+        """An asset whose publishing fails: the CDK runs a command to make it, and shows what that says."""
+        stack = cdk.Stack.of(self)
+        key = hashlib.sha256(f"not built: {architecture}".encode()).hexdigest()
+        place = stack.synthesizer.add_file_asset(
+            source_hash=key,
+            executable=["sh", "-c", f"echo {shlex.quote(NOT_BUILT)} >&2; exit 1"],
         )
-    return file
+        arn = stack.format_arn(
+            service="s3", region="", account="", resource=place.bucket_name, resource_name=place.object_key
+        )
+        return Published(place.http_url, arn, stack.region, NO_DIGEST)

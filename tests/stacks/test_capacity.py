@@ -10,12 +10,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import OTHER_RESOURCES, Settings, load_settings
 from stacks.boot import USER_DATA
-from stacks.runner import SOURCE, RunnerNotBuiltError, built
+from stacks.runner import NO_DIGEST, NOT_BUILT, Runner
 from tests.stacks.templates import Template, text
 
 pytestmark = pytest.mark.stacks
@@ -178,12 +179,11 @@ def test_a_type_fetches_the_runner_of_its_architecture_by_its_digest(home: Templ
     """With the argument that its template gives; the instances' role may read that object and no other."""
     (role,) = [id for id, each in home.of_type("AWS::IAM::Role").items() if "InstanceRole" in id]
     readable = [r for each in home.role_statements(role) if "s3:GetObject" in each.actions for r in each.resources]
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     fetched = set()
     for template in home.of_type("AWS::EC2::LaunchTemplate").values():
         boothook, _ = parts(template)
         (found,) = re.findall(r'^ExecStart=\S*argosy-boot install "(\S+)" us-east-1 (\S+)$', boothook, re.M)
-        assert found[1] == digest
+        assert found[1] == NO_DIGEST  # tests' templates are written without a built runner
         fetched.add(found[0].replace("https://s3.us-east-1.<URLSuffix>/", "arn:aws:s3:::"))
     assert fetched == set(readable)
     assert all("/" in each and "*" not in each for each in readable)
@@ -196,12 +196,32 @@ def test_every_cell_has_the_runner_among_its_own_regions_assets(wide: dict[str, 
         assert f'"https://s3.{region}.<URLSuffix>/' in text(template["LaunchTemplateData"]["UserData"])
 
 
-def test_a_deployment_without_a_built_runner_says_what_to_type(tmp_path: Path) -> None:
-    with pytest.raises(RunnerNotBuiltError, match="make runner"):
-        built("x86_64", tmp_path)
-    (tmp_path / "arm64").mkdir()
-    (tmp_path / "arm64" / "argosy-runner").touch()
-    assert built("arm64", tmp_path) == tmp_path / "arm64" / "argosy-runner"
+def runner_of(folder: Path, built: Path, *, dependencies: bool = True) -> tuple[Runner, list[dict[str, Any]]]:
+    """The runner of a stack, and the sources of its assets."""
+    app = cdk.App(outdir=str(folder / "out"))
+    stack = cdk.Stack(app, "Stack", env=cdk.Environment(region="us-east-1"))
+    runner = Runner(stack, "Runner", settings=Settings(), dependencies=dependencies, folder=built)
+    assembly = app.synth()
+    files = json.loads((Path(assembly.directory) / "Stack.assets.json").read_text())["files"].values()
+    return runner, [each["source"] for each in files if not str(each["source"].get("path")).endswith(".template.json")]
+
+
+def test_a_template_needs_no_built_runner_and_deploying_it_says_what_to_type(tmp_path: Path) -> None:
+    """So that `cdk ls`, `synth`, `diff` and `destroy` work in a fresh checkout (F1)."""
+    runner, [source] = runner_of(tmp_path, tmp_path / "none")
+    assert runner.of["x86_64"].sha256 == NO_DIGEST
+    done = subprocess.run(source["executable"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, NOT_BUILT + "\n")
+    assert "`make runner`" in NOT_BUILT
+
+
+def test_a_built_runner_is_published_and_named_by_its_digest(tmp_path: Path) -> None:
+    file = tmp_path / "runner" / "amd64" / "argosy-runner"
+    file.parent.mkdir(parents=True)
+    file.write_text("a runner")
+    runner, [source] = runner_of(tmp_path, tmp_path / "runner")
+    assert runner.of["x86_64"].sha256 == hashlib.sha256(b"a runner").hexdigest()
+    assert (tmp_path / "out" / source["path"]).read_text() == "a runner"
 
 
 def test_the_boot_script_is_as_small_as_ec2_takes_it(wide: dict[str, Template]) -> None:

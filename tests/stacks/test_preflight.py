@@ -8,7 +8,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
-from argosy.settings.settings import Settings, load_settings
+from argosy.settings.settings import Settings, SettingsError, load_settings
 from stacks import preflight
 from stacks.given import settings_of
 from stacks.images import ImagesStack
@@ -42,6 +42,15 @@ def test_what_the_doctor_says_decides(without_credentials: None, capfd: pytest.C
 def test_faulty_settings_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert preflight.main(["-c", "maxInstances=0"]) == 2
     assert "maxInstances" in capsys.readouterr().err
+
+
+def test_one_instance_type_is_named_as_in_the_stack_that_people_know() -> None:
+    given = ("-c", "gpuInstanceType=p3.16xlarge", "-c", "cpuInstanceType=c5.9xlarge")
+    types = settings_of(cdk.App(context=context_of(given))).instance_types
+    assert (types.cpu, types.gpu) == (("c5.9xlarge",), ("p3.16xlarge",))
+    assert settings_of(cdk.App(context=context_of(given[:2]))).instance_types.cpu == Settings().instance_types.cpu
+    with pytest.raises(SettingsError, match=r"instanceTypes\.gpu.*c5\.large' has no GPU"):
+        settings_of(cdk.App(context=context_of(("-c", "gpuInstanceType=c5.large"))))
 
 
 def images_of(*arguments: str) -> tuple[str, ...]:
