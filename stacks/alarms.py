@@ -26,7 +26,9 @@ class Alarms(Construct):
         self._topic = self._topic_for(settings.alarm_email)
 
     def add(self, name: str, metric: cloudwatch.IMetric, threshold: float, meaning: str, *, periods: int = 1) -> None:
-        """An alarm that goes off at `threshold` or above."""
+        """An alarm that goes off at `threshold` or above; none where the settings want no alarms."""
+        if not self._settings.alarms:
+            return
         alarm = cloudwatch.Alarm(
             self,
             name,

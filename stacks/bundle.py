@@ -1,5 +1,8 @@
 """The functions' zips: our code, and the controller's pinned wheels for Lambda. Docker is not needed.
 
+The zip with wheels is made when it is published, by `python -m stacks.bundle`, which prints its path: `cdk ls`,
+`synth`, `diff` and `destroy` need no wheels.
+
 The asset's hash is that of the inputs (our files, the requirement file, the recipe below, whether there is byte code),
 so an unchanged checkout gives an unchanged template, and the wheels are fetched once per requirement file and kept
 under build/.
@@ -19,6 +22,7 @@ from typing import Any
 import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 
 from stacks.byte_code import interpreter, uv_command, write_byte_code
 
@@ -48,30 +52,38 @@ class BundleError(RuntimeError):
     """The zip could not be built; the message names the command to type."""
 
 
-def controller_code(*, dependencies: bool) -> lambda_.Code:
-    """The code of `api` and `controller`. Without dependencies it can be synthesised offline, but does not run."""
-    sources = [p for p in _sources() if p.relative_to(SOURCE).parts[1] not in USERS_HALF]
-    return _code(sources, REQUIREMENTS if dependencies else None)
+def controller_code(stack: cdk.Stack, *, dependencies: bool) -> lambda_.Code:
+    """The code of `api` and `controller`. Without dependencies it is a folder of the assembly, but does not run."""
+    if not dependencies:
+        return _code(_controller_sources())
+    python = interpreter(PYTHON)
+    place = stack.synthesizer.add_file_asset(
+        source_hash=_digest(_controller_sources(), REQUIREMENTS, has_byte_code=python is not None),
+        executable=[sys.executable, "-m", "stacks.bundle"],
+        display_name="the functions' code with its wheels",
+    )
+    return lambda_.Code.from_bucket(s3.Bucket.from_bucket_name(stack, "Code", place.bucket_name), place.object_key)
 
 
 def small_code(files: Iterable[str]) -> lambda_.Code:
     """The code of a function that needs nothing but these files of `argosy` and the runtime's boto3."""
     names = ("__init__.py", "aws/__init__.py", *files)
-    return _code([SOURCE / "argosy" / name for name in names], None)
+    return _code([SOURCE / "argosy" / name for name in names])
+
+
+def _controller_sources() -> list[Path]:
+    return [p for p in _sources() if p.relative_to(SOURCE).parts[1] not in USERS_HALF]
 
 
 def _sources() -> list[Path]:
     return sorted(p for p in (SOURCE / "argosy").rglob("*") if p.suffix in _SHIPPED and p.is_file())
 
 
-def _code(sources: list[Path], requirements: Path | None) -> lambda_.Code:
-    python = interpreter(PYTHON) if requirements else None
-    bundling = cdk.BundlingOptions(
-        image=cdk.DockerImage.from_registry("never-used"), local=_Bundler(sources, requirements, python)
-    )
+def _code(sources: list[Path]) -> lambda_.Code:
+    bundling = cdk.BundlingOptions(image=cdk.DockerImage.from_registry("never-used"), local=_Bundler(sources))
     return lambda_.Code.from_asset(
         str(SOURCE),
-        asset_hash=_digest(sources, requirements, has_byte_code=python is not None),
+        asset_hash=_digest(sources, None, has_byte_code=False),
         asset_hash_type=cdk.AssetHashType.CUSTOM,
         bundling=bundling,
     )
@@ -86,21 +98,31 @@ def _digest(sources: list[Path], requirements: Path | None, *, has_byte_code: bo
 
 @jsii.implements(cdk.ILocalBundling)
 class _Bundler:
-    def __init__(self, sources: list[Path], requirements: Path | None, python: str | None) -> None:
-        self._sources, self._requirements, self._python = sources, requirements, python
+    def __init__(self, sources: list[Path]) -> None:
+        self._sources = sources
 
     def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
-        output = Path(output_dir)
-        if self._requirements:
-            shutil.copytree(wheels(self._requirements, self._python), output, dirs_exist_ok=True)
-        for source in self._sources:
-            target = output / source.relative_to(SOURCE)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-        if self._python:
-            write_byte_code(output / "argosy", self._python, root=output)
-        check_size(output)
+        _copy(self._sources, Path(output_dir))
         return True
+
+
+def _copy(sources: list[Path], folder: Path) -> None:
+    for source in sources:
+        target = folder / source.relative_to(SOURCE)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+def zipped(sources: list[Path], requirements: Path, python: str | None, cache: Path = CACHE) -> Path:
+    """The path of a zip with wheels. python: the interpreter that compiles all of it, if any. Raises BundleError."""
+    folder = cache / "zip"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(wheels(requirements, python, cache), folder)
+    _copy(sources, folder)
+    if python:
+        write_byte_code(folder / "argosy", python, root=folder)
+    check_size(folder)
+    return Path(shutil.make_archive(str(cache / "functions"), "zip", folder))
 
 
 def check_size(folder: Path) -> None:
@@ -147,8 +169,7 @@ def _install(requirements: Path, target: Path) -> None:
         subprocess.run(command, check=True, stdout=sys.stderr)
     except subprocess.CalledProcessError as error:
         raise BundleError(
-            "the functions' wheels could not be fetched (above is why). Templates alone need none: "
-            "add `--context bundle=source`; such a template must not be deployed."
+            "the functions' wheels could not be fetched (above is why). Only deploying needs them."
         ) from error
 
 
@@ -171,3 +192,17 @@ def _prune(folder: Path) -> None:
     for pattern in _PRUNED:
         for path in list(folder.glob(pattern)):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def main() -> int:
+    """Print the path of the controller's zip, as the CDK asks for it; 1, with a sentence, when it cannot be made."""
+    try:
+        print(zipped(_controller_sources(), REQUIREMENTS, interpreter(PYTHON)))
+    except BundleError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -98,6 +98,7 @@ class Fleets(Construct):
                         cdk.CfnTag(key="argosy:stage", value=self._settings.stage),
                         cdk.CfnTag(key="argosy:pool", value=f"{name}/{zone}"),
                         cdk.CfnTag(key="Name", value=f"{self._settings.prefix} {name} {zone}"),
+                        *(cdk.CfnTag(key=key, value=value) for key, value in self._settings.tags.items()),
                     ],
                 )
             ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 
 from argosy.settings.settings import Settings
 from stacks.cell import CellStack
@@ -45,7 +46,9 @@ def _examples_name(settings: Settings, cell: str) -> str:
 
 
 def build(app: cdk.App, settings: Settings) -> Deployment:
-    """Every stack, with the ownership tag on everything that can carry one."""
+    """Every stack, with the ownership tag, and the owner's tags, on everything that can carry one."""
+    # Not a synthesiser of our own for each stack: jsii hands back one that is bound to none.
+    app.node.set_context("@aws-cdk/core:bootstrapQualifier", settings.bootstrap_qualifier)
     dependencies = app.node.try_get_context("bundle") != "source"
     home = HomeStack(app, settings.prefix, settings=settings, dependencies=dependencies)
     cells = [
@@ -56,8 +59,17 @@ def build(app: cdk.App, settings: Settings) -> Deployment:
     for stack in cells:
         stack.add_stack_dependency(home, "its rules forward to home's event bus, and home's roles are named in it")
     examples = _examples(app, settings, [home, *cells]) if settings.examples else []
-    cdk.Tags.of(app).add("argosy:stage", settings.stage)
+    for key, value in {**settings.tags, "argosy:stage": settings.stage}.items():
+        cdk.Tags.of(app).add(key, value)
+    if settings.permissions_boundary:
+        iam.PermissionsBoundary.of(app).apply(_boundary(home, settings.permissions_boundary))
     return Deployment(home, cells, images, examples)
+
+
+def _boundary(stack: cdk.Stack, policy: str) -> iam.IManagedPolicy:
+    """policy: its ARN, or the name of one of this account."""
+    arn = policy if policy.startswith("arn:") else f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:policy/{policy}"
+    return iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", arn)
 
 
 def _examples(app: cdk.App, settings: Settings, cells: list[HomeStack | CellStack]) -> list[ExamplesStack]:

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 
 from argosy.settings.live_offers import LiveOffers, with_live_offers
 from argosy.settings.settings import Amis, Settings, load_settings
-from argosy.settings.values import ALL_IMAGES
+from argosy.settings.values import ALL_IMAGES, with_qualifier
 
 LIVE_OFFERS = "argosy:offers"  # in cdk.context.json, which `stacks.offers` writes
 PINNED_AMIS = "argosy:amis"  # in cdk.context.json, which `stacks.amis` writes and the CDK reads
@@ -33,7 +33,7 @@ def settings_of(app: cdk.App, offers: Callable[[Settings], Mapping[str, LiveOffe
 
     offers: what EC2 offers in the cells of the settings; None = what it offered when it was last asked.
     """
-    given = dict(app.node.try_get_context("argosy") or {})
+    given = with_qualifier(app.node.try_get_context("argosy") or {}, app.node.get_all_context())
     for name in _SPELLINGS:
         value = app.node.try_get_context(name)
         if value is not None:

@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from argosy.settings.settings import Settings
+from argosy.settings.values import HOME_TAG
 from stacks import bundle, grants, nag
 from stacks.cell import Cell
 from stacks.cell_guard import CellGuard
@@ -49,7 +50,9 @@ class HomeStack(cdk.Stack):
         self.cell = Cell(
             self, "Cell", settings=settings, region=settings.region, roles=roles, dependencies=dependencies
         )
-        self.api, self.controller = self._functions(settings, roles, bundle.controller_code(dependencies=dependencies))
+        self.api, self.controller = self._functions(
+            settings, roles, bundle.controller_code(self, dependencies=dependencies)
+        )
         Events(self, "Events", settings=settings, store=self.store, api=self.api, controller=self.controller)
         Schedules(self, "Schedules", settings=settings)
         self.watchdog = Watchdog(
@@ -93,6 +96,7 @@ class HomeStack(cdk.Stack):
             for statement in statements:
                 roles[name].add_to_policy(statement)
             nag.acknowledge_wildcards(roles[name], statements)
+        cdk.Tags.of(roles["execution"]).add(HOME_TAG, settings.region)  # for the doctor: roles have no Region
         return TaskRoles(roles["execution"], roles["task"])
 
     def _functions(

@@ -46,6 +46,7 @@ class LaunchTemplates(Construct):
         tags = [
             cdk.CfnTag(key="argosy:stage", value=settings.stage),
             cdk.CfnTag(key="Name", value=f"{settings.prefix} {name}"),
+            *(cdk.CfnTag(key=key, value=value) for key, value in settings.tags.items()),
         ]
         return ec2.CfnLaunchTemplate(
             self,

@@ -29,7 +29,7 @@ class Functions:
 
 
 class Observability(Construct):
-    """The alarms of home, and the dashboard."""
+    """The alarms of home, and the dashboard, where the settings want them."""
 
     def __init__(
         self,
@@ -79,7 +79,8 @@ class Observability(Construct):
             "SchedulesMissed", missed, 1, "a time of a schedule started nothing: argosy schedule list says which"
         )
         alarms.add("SchedulesDropped", self._dropped(), 1, "EventBridge Scheduler could not call the api in time")
-        self._dashboard(functions.controller, store.queue)
+        if settings.dashboard:
+            self._dashboard(functions.controller, store.queue)
 
     def _dropped(self) -> cloudwatch.Metric:
         """Firings that the scheduler has given up on.

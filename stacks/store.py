@@ -62,7 +62,8 @@ class Store(Construct):
     def _bucket(self, settings: Settings) -> s3.Bucket:
         """Unversioned: parts are created once and never overwritten (If-None-Match), and each attempt has its own path.
 
-        With `results: destroy` the teardown empties it: CDK's own way has 15 minutes, too few for millions of objects.
+        A deployment that fails leaves none (RetainExceptOnCreate). With `results: destroy` the teardown empties it:
+        CDK's own way has 15 minutes, too few for millions of objects.
         """
         bucket = s3.Bucket(
             self,
@@ -72,7 +73,9 @@ class Store(Construct):
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             enforce_ssl=True,
             minimum_tls_version=1.2,
-            removal_policy=cdk.RemovalPolicy.DESTROY if settings.results == "destroy" else cdk.RemovalPolicy.RETAIN,
+            removal_policy=cdk.RemovalPolicy.DESTROY
+            if settings.results == "destroy"
+            else cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
             lifecycle_rules=[
                 s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
                 s3.LifecycleRule(

@@ -47,7 +47,12 @@ MEANINGS = {
     "baseImage": "Base of all images, in place of `python:3.12-slim`.",
     "python": "Python version of `argosy/python`: 3.11 to 3.14.",
     "inferenceModel": "keras.applications model inside the inference image.",
+    "bootstrapQualifier": "Qualifier of the CDK's bootstrap, as `@aws-cdk/core:bootstrapQualifier`.",
+    "permissionsBoundary": "Policy, by name or ARN, that bounds every role of the stacks.",
+    "tags": "Tags on everything that is deployed: `{KEY: VALUE}`. A later change replaces the fleets.",
     "reservedConcurrency": "Reserved concurrency of the controller function.",
+    "alarms": "Make alarms. 0.10 USD a month for each of their metrics, beyond the account's first ten.",
+    "dashboard": "Make the dashboard. 3 USD a month, beyond the account's first three.",
     "alarmEmail": "Address that alarms notify.",
 }
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
+from pydantic import ValidationError
 
 from argosy.aws.clients import AwsClients
 from argosy.aws.dynamodb import DynamoStore
@@ -49,6 +50,16 @@ def api(event: Any, context: Any) -> dict[str, Any]:
     return reply
 
 
+class OtherVersion(Exception):
+    """Code and template of this function were deployed by different versions of Argosy."""
+
+    def __init__(self, sign: str) -> None:
+        super().__init__(
+            f"the code and the template of this function are of different versions of Argosy ({sign}): deploy both, "
+            "with `make deploy`"
+        )
+
+
 class UnattendedFault(Exception):
     """An action without a waiting caller failed. Lambda retries it; then it is a dead letter, which has an alarm."""
 
@@ -66,6 +77,8 @@ def _reply(event: Any, request_id: str, alias: str) -> dict[str, Any]:
         return _aws_failed(error, request_id)
     except UNREADABLE as fault:
         return _unreadable(fault, request_id)
+    except OtherVersion as fault:
+        return _other_version(fault, request_id)
 
 
 def controller(event: Any, context: Any) -> dict[str, Any]:
@@ -100,6 +113,13 @@ def _unreadable(fault: Exception, request_id: str) -> dict[str, Any]:
     metrics.add_metric("ApiFaults", MetricUnit.Count, 1)
     _write(metrics)
     return envelope_of_error("InternalError", f"the stored data cannot be read: {fault}", request_id)
+
+
+def _other_version(fault: OtherVersion, request_id: str) -> dict[str, Any]:
+    from argosy.api.refusals import envelope_of_error
+
+    logger.error("a request was refused", extra={"requestId": request_id, "fault": str(fault)})
+    return envelope_of_error("InternalError", str(fault), request_id)
 
 
 def _aws_failed(error: Exception, request_id: str) -> dict[str, Any]:
@@ -204,7 +224,18 @@ def clients_of_process() -> AwsClients:
 
 @cache
 def settings_of_process() -> Settings:
-    return Settings.from_json(os.environ["ARGOSY_SETTINGS"])
+    try:
+        return Settings.from_json(_given("ARGOSY_SETTINGS"))
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        raise OtherVersion(f"setting {'.'.join(map(str, first['loc']))}: {first['msg']}") from fault
+
+
+def _given(name: str) -> str:
+    """A variable of the function's template."""
+    if name not in os.environ:
+        raise OtherVersion(f"no variable {name}")
+    return os.environ[name]
 
 
 def forget_process() -> None:
@@ -217,8 +248,8 @@ def forget_process() -> None:
 
 def _store_and_wake() -> tuple[DynamoStore, AwsWake]:
     clients = clients_of_process()
-    store = DynamoStore(clients.get("dynamodb"), os.environ["ARGOSY_TABLE"])
-    function, rule = os.environ["ARGOSY_CONTROLLER_FUNCTION"], os.environ["ARGOSY_TICK_RULE"]
+    store = DynamoStore(clients.get("dynamodb"), _given("ARGOSY_TABLE"))
+    function, rule = _given("ARGOSY_CONTROLLER_FUNCTION"), _given("ARGOSY_TICK_RULE")
     return store, AwsWake(clients.get("lambda"), clients.get("events"), function, rule)
 
 
@@ -241,15 +272,13 @@ def api_of_process() -> Any:
 
         found = FolderImages(images, **folders)
         sources = replace(sources, images=found, unknown_image=found.unknown, image_notes=found.notes)
-    target = ScheduleTarget(
-        settings.prefix, os.environ["ARGOSY_API_FUNCTION_ARN"], os.environ["ARGOSY_SCHEDULES_ROLE_ARN"]
-    )
+    target = ScheduleTarget(settings.prefix, _given("ARGOSY_API_FUNCTION_ARN"), _given("ARGOSY_SCHEDULES_ROLE_ARN"))
     return Api(
         store=store,
         wake=wake,
         sources=sources,
-        limits=limits_of(settings, os.environ["ARGOSY_BUCKET"]),
-        cluster=os.environ["ARGOSY_CLUSTER"],
+        limits=limits_of(settings, _given("ARGOSY_BUCKET")),
+        cluster=_given("ARGOSY_CLUSTER"),
         cells=settings.cells,
         now=time.time,
         policy=_policy(),
@@ -313,9 +342,9 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     deployment = AwsDeployment(
         stage=settings.stage,
         prefix=settings.prefix,
-        log_group=os.environ["ARGOSY_LOG_GROUP"],
-        execution_role_arn=os.environ["ARGOSY_EXECUTION_ROLE_ARN"],
-        task_role_arn=os.environ["ARGOSY_TASK_ROLE_ARN"],
+        log_group=_given("ARGOSY_LOG_GROUP"),
+        execution_role_arn=_given("ARGOSY_EXECUTION_ROLE_ARN"),
+        task_role_arn=_given("ARGOSY_TASK_ROLE_ARN"),
         stop_timeout_s=settings.stop_timeout_s,
         placement_scores=settings.placement_scores,
         allow_exec=settings.allow_exec,
@@ -325,7 +354,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     cells = [
         Cell(
             name=region,
-            cluster=os.environ["ARGOSY_CLUSTER"],
+            cluster=_given("ARGOSY_CLUSTER"),
             ecs=clients.get("ecs", region),
             ec2=clients.get("ec2", region),
             rates=CallRates.of_aws(time.time, time.sleep, _json("ARGOSY_CALL_RATES").get("times", 1)),
@@ -344,7 +373,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
             appended=partial(reading.appended, store),
         ),
     )
-    queue = SqsQueue(clients.get("sqs"), os.environ["ARGOSY_QUEUE_URL"], time.sleep)
+    queue = SqsQueue(clients.get("sqs"), _given("ARGOSY_QUEUE_URL"), time.sleep)
     functions = OwnFunctions.load(settings.fitness_functions)
     for name, fault in functions.faults.items():
         logger.error("a fitness function cannot be used", extra={"function": name, "fault": fault})
@@ -352,7 +381,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
         store, queue, executor, load_catalogue(), _policy(), time.time, functions=functions, keep_alive=signs_of_life
     )
     if settings.journal_days:
-        archive = S3Archive(clients.get("s3"), os.environ["ARGOSY_BUCKET"])
+        archive = S3Archive(clients.get("s3"), _given("ARGOSY_BUCKET"))
         engine.recorder = Recorder(archive, engine.policy, secrets.token_hex(4))
     return store, wake, engine
 

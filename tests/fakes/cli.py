@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import typer.testing
@@ -145,6 +146,10 @@ class Functions:
         self.error = ""
         self.qualifiers: list[str] = []
         self.aliases: dict[str, dict[str, Any]] = {}
+        self.unreserved = 1000
+
+    def get_account_settings(self) -> dict[str, Any]:
+        return {"AccountLimit": {"UnreservedConcurrentExecutions": self.unreserved}}
 
     def create_alias(self, *, FunctionName: str, Name: str, FunctionVersion: str, Description: str) -> dict[str, Any]:
         if Name in self.aliases:
@@ -207,6 +212,8 @@ def api_error(status: int, code: str, message: str, *faults: tuple[str, str]) ->
 class Parameters:
     """SSM."""
 
+    meta = SimpleNamespace(region_name="us-east-1")  # as boto3's clients have it
+
     def __init__(self) -> None:
         self.values = {"/argosy/deployment": json.dumps(DEPLOYMENT)}
         self.denied = False
@@ -258,6 +265,10 @@ class Objects:
         if (Bucket, Key) not in self.bodies:
             raise refusal("NoSuchKey", operation="GetObject")
         return {"Body": io.BytesIO(self.bodies[Bucket, Key]), "Metadata": self.metadata.get(Key, {})}
+
+    def head_bucket(self, *, Bucket: str, ExpectedBucketOwner: str) -> None:
+        if Bucket in self.refuses:
+            raise self.refuses[Bucket]
 
     def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
         if Key in self.refuses:

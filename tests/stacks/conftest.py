@@ -131,9 +131,14 @@ def closed() -> Template:
 
 @pytest.fixture(scope="session")
 def guest() -> Template:
-    """In a VPC of the owner's."""
+    """In a company's account: its VPC, bootstrap, boundary and tags; small, so without alarms and dashboard."""
     subnets = {"us-east-1b": "subnet-0123456789abcdef0", "us-east-1d": "subnet-0123456789abcdef1"}
     settings = {
+        "bootstrapQualifier": "company",
+        "permissionsBoundary": "teams/batch",
+        "tags": {"cost-centre": "4711"},
+        "alarms": False,
+        "dashboard": False,
         "vpcs": {"us-east-1": {"vpcId": "vpc-0123456789abcdef0", "subnets": subnets}},
         "instanceTypes": {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]},
     }

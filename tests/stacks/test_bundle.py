@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 
 from stacks import bundle, nag
+from stacks.byte_code import MAGIC_NUMBERS
 from tests.stacks.templates import Template
 
 pytestmark = pytest.mark.stacks
@@ -79,6 +83,35 @@ def test_wheels_are_fetched_for_lambda_once_and_without_their_tests(
     assert "--require-hashes" in call
 
 
+def test_the_zip_holds_our_files_and_the_wheels_at_its_top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_uv(tmp_path / "bin", INSTALLING)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    ours = [bundle.SOURCE / "argosy" / name for name in ("__init__.py", "layout.py")]
+    made = bundle.zipped(ours, requirements(tmp_path), sys.executable, tmp_path / "cache")
+    with zipfile.ZipFile(made) as opened:
+        names = {name.partition(".cpython")[0] for name in opened.namelist() if not name.endswith("/")}
+    assert {"argosy/__init__.py", "argosy/layout.py", "argosy/__pycache__/layout", "numpy/core.py"} <= names
+    assert "numpy/tests/test_core.py" not in names
+
+
+def test_a_template_needs_no_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F1: the CDK makes the zip when it publishes it; an installer that is called now would fail."""
+    fake_uv(tmp_path / "bin", 'case "$*" in *install*) echo fetched >> "$(dirname "$0")/calls";; esac; exit 1')
+    python = tmp_path / "bin" / "python3.13"
+    python.write_text(f"#!/bin/sh\necho 3 13 {MAGIC_NUMBERS[bundle.PYTHON]}\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    app = cdk.App(outdir=str(tmp_path / "out"))
+    stack = cdk.Stack(app, "Stack")
+    code = bundle.controller_code(stack, dependencies=True)
+    lambda_.Function(stack, "F", code=code, handler="argosy.handlers.api", runtime=bundle.RUNTIME)
+    app.synth()
+    files = json.loads((tmp_path / "out" / "Stack.assets.json").read_text())["files"].values()
+    (source,) = [each["source"] for each in files if "executable" in each["source"]]
+    assert source["executable"][1:] == ["-m", "stacks.bundle"]
+    assert not (tmp_path / "bin" / "calls").exists()
+
+
 def test_other_requirements_are_other_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_uv(tmp_path / "bin", INSTALLING)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
@@ -91,7 +124,7 @@ def test_wheels_that_cannot_be_fetched_leave_nothing_behind_and_say_what_to_type
 ) -> None:
     fake_uv(tmp_path / "bin", "exit 1")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
-    with pytest.raises(bundle.BundleError, match="bundle=source"):
+    with pytest.raises(bundle.BundleError, match="Only deploying needs them"):
         bundle.wheels(requirements(tmp_path), None, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("*"))
 

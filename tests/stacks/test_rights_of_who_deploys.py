@@ -15,7 +15,11 @@ from tests.stacks.calls import ROOT, Reached, operations_of
 REPOSITORY = ROOT.parent
 PAGE = REPOSITORY / "docs" / "reference" / "rights.md"
 TARGETS = ("doctor", "bootstrap", "deploy", "roll", "destroy", "destroy-cell")
-IAM_NAMES = {"service-quotas": "servicequotas", "lambda:Invoke": "lambda:InvokeFunction"}
+IAM_NAMES = {
+    "service-quotas": "servicequotas",
+    "lambda:Invoke": "lambda:InvokeFunction",
+    "s3:HeadBucket": "s3:ListBucket",
+}
 DOCTOR = ("argosy.cli.deployment.doctor", "register")
 ACCESS = ("argosy.cli.deployment.access", "register")
 NO_RIGHT_NEEDED = {"sts:GetCallerIdentity"}  # AWS: "No permissions are required to perform this operation"

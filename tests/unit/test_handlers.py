@@ -297,3 +297,39 @@ def test_the_sender_of_a_request_is_verified_against_the_deployments_address(
     monkeypatch.setenv("ARGOSY_IDENTITY", json.dumps(place))
     assert handlers.api_of_process().identities.signed_for.host == "sts.us-east-1.amazonaws.com"
     handlers.forget_process()
+
+
+OLDER = {name: value for name, value in FUNCTION_ENVIRONMENT.items() if name != "ARGOSY_SCHEDULES_ROLE_ARN"}
+NEWER = FUNCTION_ENVIRONMENT | {"ARGOSY_SETTINGS": json.dumps({"aSettingOfNextMonth": 1})}
+
+
+@pytest.mark.parametrize(
+    ("environment", "sign"),
+    [(OLDER, "no variable ARGOSY_SCHEDULES_ROLE_ARN"), (NEWER, "setting aSettingOfNextMonth: Extra inputs")],
+    ids=["a template of last month", "a template of next month"],
+)
+def test_a_template_of_another_version_is_refused_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], sign: str
+) -> None:
+    for name in FUNCTION_ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    handlers.forget_process()
+    answer = handlers.api({"action": "ListRuns"}, context("r-1"))
+    assert answer["statusCode"] == 500
+    said = answer["body"]["error"]["message"]
+    assert said.startswith(f"the code and the template of this function are of different versions of Argosy ({sign}")
+    assert said.endswith("deploy both, with `make deploy`")
+    handlers.forget_process()
+
+
+def test_the_controller_under_a_template_of_another_version_fails_with_the_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in (FUNCTION_ENVIRONMENT | {"ARGOSY_SETTINGS": NEWER["ARGOSY_SETTINGS"]}).items():
+        monkeypatch.setenv(name, value)
+    handlers.forget_process()
+    with pytest.raises(handlers.OtherVersion, match="different versions of Argosy"):
+        handlers.controller({}, context("r-1"))
+    handlers.forget_process()

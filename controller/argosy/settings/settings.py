@@ -18,6 +18,7 @@ from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.settings.defaults import DEFAULT_CPU_TYPES, DEFAULT_GPU_TYPES, DEFAULT_ZONES
 from argosy.settings.values import (
+    DEFAULT_QUALIFIER,
     AmiId,
     AttributeName,
     AttributeValue,
@@ -33,6 +34,8 @@ from argosy.settings.values import (
     Listed,
     MostTasks,
     OnDemandQuotaName,
+    PolicyName,
+    Qualifier,
     QuotaName,
     Region,
     RetentionDays,
@@ -40,6 +43,8 @@ from argosy.settings.values import (
     Seconds,
     Share,
     SubnetId,
+    TagKey,
+    TagValue,
     TargetGroupArn,
     TypeGlob,
     TypeName,
@@ -200,9 +205,15 @@ class Settings(_SettingsModel):
     base_image: Annotated[str, Field(pattern=r"^[^\s,]{1,200}$")] | None = None  # replaces BASE of the Dockerfiles
     python: Literal["3.11", "3.12", "3.13", "3.14"] = "3.12"  # of argosy/python, in which users' own programs run
     inference_model: ImageNetModel | None = None  # the model that the inference image then contains, in /model
+    bootstrap_qualifier: Qualifier = DEFAULT_QUALIFIER
+    permissions_boundary: PolicyName | None = None  # of every role that the stacks make
+    # On everything that the stacks make and can tag, instances and volumes included.
+    tags: Annotated[Mapping[TagKey, TagValue], Field(max_length=20)] = Field(default_factory=dict)
     # Of the controller. 0 = none: a new account may have 10 concurrent executions, which leaves nothing to reserve.
     # Reserving only saves invocations that end at once.
     reserved_concurrency: Annotated[int, Field(ge=0, le=100)] = 0
+    alarms: bool = True  # 0.10 USD a month for each metric of one, beyond the account's first ten
+    dashboard: bool = True  # 3 USD a month, beyond the account's first three
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
 
     @property
@@ -340,6 +351,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     for name in ("min_instances", "min_idle"):
         if getattr(settings, name) > settings.max_instances:
             yield to_camel(name), f"is above maxInstances ({settings.max_instances})"
+    if settings.alarm_email and not settings.alarms:
+        yield "alarmEmail", "would hear of nothing: alarms is false"
     for cell in settings.cells:
         if not settings.pools(cell):
             sentence = f"none of the named types is known to be offered in {cell}; correct that in offered.{cell}.add"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -81,7 +82,22 @@ def _own_attribute(name: str) -> str:
     return name
 
 
+def _own_tag(key: str) -> str:
+    if key.lower().startswith(("aws:", "argosy:")) or key == "Name":
+        raise ValueError(f"{key!r} is a tag of AWS or Argosy")
+    return key
+
+
+def with_qualifier(given: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the CDK's own name for the qualifier, which a company's cdk.json may have. context: that of
+    cdk.json."""
+    own = context.get("@aws-cdk/core:bootstrapQualifier")
+    return {**({"bootstrapQualifier": own} if own else {}), **given}
+
+
 ALL_IMAGES = ("all",)
+DEFAULT_QUALIFIER = "hnb659fds"  # of the CDK's bootstrap
+HOME_TAG = "argosy:home"  # on the role <prefix>-execution: its deployment's home Region
 Item = TypeVar("Item")
 Listed = Annotated[tuple[Item, ...], BeforeValidator(_without_repetition), BeforeValidator(_split)]
 Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
@@ -117,6 +133,13 @@ FamilyGlob = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]{1,255}$")]
 RoleGlob = Annotated[str, Field(pattern=r"^[\w+=,.@*-]{1,64}$")]  # IAM's rules for the name of a role
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
+Qualifier = Annotated[str, Field(pattern=r"^[a-z0-9]{1,10}$")]  # the CDK's rule
+# A managed policy's name with its path, or its ARN.
+PolicyName = Annotated[
+    str, Field(pattern=r"^(arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/)?[A-Za-z0-9_+=,.@/-]{1,256}$")
+]
+TagKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_ .:/=+@-]{1,128}$"), AfterValidator(_own_tag)]
+TagValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9_ .:/=+@-]{0,256}$")]
 AmiId = Annotated[str, Field(pattern=r"^ami-[0-9a-f]{8,17}$")]
 # Names of folders of containers/. `_image_names` checks what can be checked at once.
 ImageNames = Annotated[Listed[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,40}$")]], BeforeValidator(_image_names)]

@@ -31,6 +31,7 @@ SAMPLES: dict[str, Any] = {
     "code": VPCS,
     "wanted": 64,
     "services": list(SERVICE_ROLES.values()),
+    "qualifier": "company",
     "names": ["digits", "recommender-gpu", "recommender"],
 }
 _QUOTED = re.compile(rf"`((?:{'|'.join(PROGRAMS)}) [^`]+)`")

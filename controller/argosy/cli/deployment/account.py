@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from argosy.catalogue.offerings import zones_of
-from argosy.cli.deployment.checked_account import CheckedAccount
+from argosy.cli.deployment.checked_account import CheckedAccount, deployed
 from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
-from argosy.cli.deployment.quotas import on_demand_quotas, spot_quotas, vpcs
+from argosy.cli.deployment.quotas import concurrency, on_demand_quotas, spot_quotas, vpcs
 from argosy.cli.deployment.remedies import (
+    ANOTHER_STAGE,
     MORE_ZONES,
     NO_AMI,
     NO_SUCH_ZONE,
@@ -16,12 +17,15 @@ from argosy.cli.deployment.remedies import (
     OTHER_ZONES,
     SOME_OFFERED,
     bootstrap,
+    home_first,
     make_service_roles,
     not_offered,
+    use_region,
 )
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.live_offers import LiveOffers
 from argosy.settings.settings import OfferedChange
+from argosy.settings.values import HOME_TAG
 
 # AWS makes them when a service is first used in the console or by some calls, CreateFleet not among them; fleets fail
 # without them: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html
@@ -30,7 +34,6 @@ SERVICE_ROLES = {
     "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
     "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
 }
-BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION = 6  # the first whose roles publish assets as the CDK's default synthesiser needs them
 NAMES_SHOWN = 6
 
@@ -54,17 +57,64 @@ def service_roles(checked: CheckedAccount) -> list[Finding]:
     return ok("service-linked roles", f"created for {', '.join(absent)}")
 
 
-def bootstrapped(checked: CheckedAccount, cell: str) -> list[Finding]:
-    step = bootstrap(checked.account, cell)
+def home(checked: CheckedAccount) -> list[Finding]:
+    """Roles belong to the account, whatever the Region: a stage has one home, and nothing else may have its names."""
+    settings, name = checked.settings, f"{checked.settings.prefix}-execution"
+    region = settings.region
     try:
-        value = checked.session.client("ssm", cell).get_parameter(Name=BOOTSTRAP_PARAMETER)["Parameter"]["Value"]
+        role = checked.session.client("iam").get_role(RoleName=name)["Role"]
+    except Exception as fault:
+        if not missing(fault, "NoSuchEntity"):
+            raise
+        return ok("home", f"{region}; nothing else uses the names of stage {settings.stage}")
+    found = {tag["Key"]: tag["Value"] for tag in role.get("Tags", ())}.get(HOME_TAG)
+    if found == region or (found is None and deployed(checked.session.client("lambda", region), settings.prefix)):
+        return ok("home", f"{region}, as deployed")
+    if found is not None:
+        says = f"stage {settings.stage} has its home in {found}, which cannot change to {region}: role {name} exists"
+        return wrong("home", says, home_first(found))
+    says = f"role {name} exists and no deployment in {region} uses it: CloudFormation would fail there and roll back"
+    return wrong("home", says, ANOTHER_STAGE)
+
+
+def shell_region(checked: CheckedAccount) -> list[Finding]:
+    """The Region in which this shell's commands look for the deployment. The CDK takes its Regions from the cells."""
+    used, region = checked.session.client("ssm").meta.region_name, checked.settings.region
+    if used == region:
+        return ok("Region", f"{region} is home, and your shell's")
+    return note(
+        "Region", f"home is {region}, but your shell uses {used}: argosy and aws look there", use_region(region)
+    )
+
+
+def bootstrapped(checked: CheckedAccount, cell: str) -> list[Finding]:
+    qualifier = checked.settings.bootstrap_qualifier
+    step = bootstrap(checked.account, cell, qualifier)
+    try:
+        name = f"/cdk-bootstrap/{qualifier}/version"
+        value = checked.session.client("ssm", cell).get_parameter(Name=name)["Parameter"]["Value"]
     except Exception as fault:
         if missing(fault, "ParameterNotFound"):
-            return wrong("bootstrap", f"{cell} of this account has no CDK bootstrap", step)
+            return wrong("bootstrap", f"{cell} of this account has no CDK bootstrap with qualifier {qualifier}", step)
         raise
     if int(value) < BOOTSTRAP_VERSION:
         return wrong("bootstrap", f"the CDK's bootstrap is version {value}, {BOOTSTRAP_VERSION} is needed", step)
-    return ok("bootstrap", f"version {value}")
+    return _assets_bucket(checked, cell, step) or ok("bootstrap", f"version {value}, qualifier {qualifier}")
+
+
+def _assets_bucket(checked: CheckedAccount, cell: str, step: str) -> list[Finding]:
+    """A fault of the bucket to which the CDK publishes. Anyone may have taken its name, which is known beforehand."""
+    name = f"cdk-{checked.settings.bootstrap_qualifier}-assets-{checked.account}-{cell}"
+    try:
+        checked.session.client("s3", cell).head_bucket(Bucket=name, ExpectedBucketOwner=checked.account)
+    except Exception as fault:
+        if missing(fault, "404", "NoSuchBucket"):
+            return wrong("bootstrap", f"its bucket {name} is gone", step)
+        if missing(fault, "403"):  # HEAD has no body that would tell which of the two
+            says = f"its bucket {name} belongs to another account, or you may not see it"
+            return note("bootstrap", says, "if it is another's, choose another `bootstrapQualifier` in cdk.json")
+        raise
+    return []
 
 
 def amis(checked: CheckedAccount, cell: str) -> list[Finding]:
@@ -122,7 +172,12 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (", ..." if len(names) > NAMES_SHOWN else "")
 
 
-ACCOUNT_CHECKS = {"service-linked roles": service_roles}
+ACCOUNT_CHECKS = {
+    "Region": shell_region,
+    "home": home,
+    "service-linked roles": service_roles,
+    "Lambda concurrency": concurrency,
+}
 CELL_CHECKS = {
     "bootstrap": bootstrapped,
     "VPC": vpcs,

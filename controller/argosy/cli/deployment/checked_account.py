@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.deployment.findings import missing
-from argosy.cli.deployment.remedies import MEND_SETTINGS, NAME_THE_CELLS
+from argosy.cli.deployment.remedies import MEND_SETTINGS, NAME_THE_CELLS, SAME_VERSION
 from argosy.client.deployment import prefix_of
 from argosy.client.errors import ArgosyError, InvalidInput
 
@@ -45,7 +45,8 @@ def settings_for(session: Session, cells: str | None, given: str | None = None) 
 
 
 def deployed(functions: Any, prefix: str) -> Settings | None:
-    """None when there is no such deployment, or none that this user may read."""
+    """None when there is no such deployment, or none that this user may read. Raises ArgosyError for one of another
+    version."""
     from argosy.settings.settings import Settings
 
     try:
@@ -55,16 +56,22 @@ def deployed(functions: Any, prefix: str) -> Settings | None:
             return None
         raise
     text = function.get("Environment", {}).get("Variables", {}).get("ARGOSY_SETTINGS")
-    return Settings.from_json(text) if text else None
+    try:
+        return Settings.from_json(text) if text else None
+    except ValueError as fault:  # pydantic's
+        says = f"The deployment {prefix} is of another version of Argosy, whose settings this one cannot read."
+        raise ArgosyError(says, next_step=SAME_VERSION, details=[str(fault)]) from fault
 
 
 def planned(cdk_json: Path, stage: str) -> Settings:
     """The settings that `make deploy` would deploy from here. Raises ArgosyError when the file's settings are
     faulty."""
     from argosy.settings.settings import SettingsError, load_settings
+    from argosy.settings.values import with_qualifier
 
     try:
-        context = json.loads(cdk_json.read_text(encoding="utf-8"))["context"]["argosy"]
+        found = json.loads(cdk_json.read_text(encoding="utf-8"))["context"]
+        context = with_qualifier(found.get("argosy", {}), found)
     except (FileNotFoundError, KeyError, ValueError):
         context = {}
     try:

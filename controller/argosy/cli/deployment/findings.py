@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.cli.deployment.remedies import NO_RIGHT
+from argosy.cli.deployment.remedies import NO_RIGHT, NO_RIGHT_IN_ORGANIZATION
 from argosy.client.errors import ArgosyError, error_code, from_aws, is_denied, is_from_aws
 
 
@@ -48,8 +48,9 @@ def looked_at(name: str, check: Check) -> list[Finding]:
     except Exception as fault:
         if is_denied(fault):
             operation = getattr(fault, "operation_name", "this")
-            says = f"cannot tell: you may not call {operation}"
-            return [Finding(name, "denied", says, NO_RIGHT)]
+            by_organization = "service control policy" in str(fault)
+            says = f"cannot tell: you may not call {operation}" + (f": {fault}" if by_organization else "")
+            return [Finding(name, "denied", says, NO_RIGHT_IN_ORGANIZATION if by_organization else NO_RIGHT)]
         if not is_from_aws(fault):
             raise
         said = from_aws(fault)

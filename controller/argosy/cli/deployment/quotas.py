@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import QuotaFamily, quota_family
+from argosy.cli.deployment.checked_account import deployed
 from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
 from argosy.cli.deployment.remedies import raise_quota
 from argosy.model.resources import CPU_UNITS_PER_VCPU, said_vcpus
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 WANTED_VCPUS = 64  # the quota to ask for: a few instances of most sizes
 VPCS = "L-F678F1CE"  # VPCs per Region, of the service "vpc"
+CONCURRENCY, WANTED_CONCURRENCY = "L-B99A9384", 1000  # of the service "lambda"; AWS's usual value
+# At once: the api for a few users, the controller, the watchdog. Below the second, bursts of other functions of the
+# account may throttle them. A new account may have 10.
+LEAST_CONCURRENCY, AMPLE_CONCURRENCY = 5, 100
+UNRESERVED = 100  # what AWS does not let an account reserve
 
 
 def spot_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
@@ -49,6 +55,25 @@ def on_demand_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
     says = f"vCPUs: {has}; beyond that, runs with a deadline or a fallback get spot only"
     code, (_, smallest) = short[0], codes[short[0]]
     return note("on-demand quota", says, raise_quota(cell, "ec2", code, max(WANTED_VCPUS, smallest)))
+
+
+def concurrency(checked: CheckedAccount) -> list[Finding]:
+    """Executions at once that the account's functions share; the setting `reservedConcurrency` takes some of them."""
+    name, settings = "Lambda concurrency", checked.settings
+    client = checked.session.client("lambda", settings.region)
+    free = client.get_account_settings()["AccountLimit"]["UnreservedConcurrentExecutions"]
+    step = raise_quota(settings.region, "lambda", CONCURRENCY, WANTED_CONCURRENCY)
+    before = deployed(client, settings.prefix) if settings.reserved_concurrency else None
+    more = settings.reserved_concurrency - (before.reserved_concurrency if before else 0)
+    if more > 0 and free - more < UNRESERVED:
+        says = f"{free} executions are unreserved and {UNRESERVED} must stay so: reservedConcurrency {more} is refused"
+        return wrong(name, says, f"set `reservedConcurrency` to 0, or `{step}`")
+    if free < LEAST_CONCURRENCY:
+        return wrong(name, f"{free} executions at once are left, {LEAST_CONCURRENCY} are needed", step)
+    if free < AMPLE_CONCURRENCY:
+        says = f"{free} executions at once, shared with the account's other functions: in bursts, submits get a 429"
+        return note(name, says, step)
+    return ok(name, f"{free} executions at once")
 
 
 def vpcs(checked: CheckedAccount, cell: str) -> list[Finding]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +17,6 @@ from botocore.exceptions import NoCredentialsError
 from argosy.catalogue.quotas import FAMILIES, quota_family
 from argosy.cli.deployment.account import (
     ACCOUNT_CHECKS,
-    BOOTSTRAP_PARAMETER,
     CELL_CHECKS,
     SERVICE_ROLES,
 )
@@ -30,9 +29,10 @@ from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.settings import Settings, load_settings
-from tests.fakes.cli import Functions, Pages, World, golden, refusal
+from tests.fakes.cli import Functions, Pages, Parameters, World, golden, refusal
 
 ECR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/argosy/digits"
+BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
 TYPES = Settings().instance_types.all
 
 
@@ -50,11 +50,14 @@ class Iam:
     def __init__(self, *missing: str, denied: bool = False) -> None:
         self._missing, self._denied = missing, denied
         self.made: list[str] = []
+        self.roles: dict[str, dict[str, str]] = {}  # name -> tags, of the account's other roles
 
     def get_role(self, *, RoleName: str) -> Any:
         if self._denied:
             raise refusal("AccessDenied", operation="GetRole")
-        if RoleName in self._missing:
+        if RoleName in self.roles:
+            return {"Role": {"Tags": [{"Key": key, "Value": value} for key, value in self.roles[RoleName].items()]}}
+        if RoleName in self._missing or RoleName.startswith("argosy"):
             raise refusal("NoSuchEntity", operation="GetRole")
         return {"Role": {}}
 
@@ -192,13 +195,43 @@ def broken(name: str) -> World:
     return world
 
 
+class Elsewhere(Parameters):
+    """Of a shell whose Region is not home."""
+
+    meta = SimpleNamespace(region_name="eu-west-1")
+
+
+def elsewhere() -> Elsewhere:
+    found = Elsewhere()
+    found.values = well().parameters.values
+    return found
+
+
+def throttled(unreserved: int) -> Functions:
+    found = Functions()
+    found.unreserved = unreserved
+    return found
+
+
 class NoStacks:
     def describe_stacks(self, *, StackName: str) -> Any:
         raise refusal("ValidationError", operation="DescribeStacks")
 
 
 LOST = {"deployment": "/argosy/deployment", "bootstrap": BOOTSTRAP_PARAMETER, "AMI": newest_ami_parameter("gpu")}
+
+
+def iam_with(**tags: str) -> Iam:
+    """An account with the role of stage main."""
+    iam = Iam()
+    iam.roles["argosy-execution"] = tags
+    return iam
+
+
 BROKEN: dict[str, dict[str, Any]] = {
+    "Region": {"ssm": elsewhere()},
+    "home": {"iam": iam_with()},
+    "Lambda concurrency": {"lambda": throttled(2)},
     "credentials": {"sts": Sts(NoCredentialsError())},
     "deployment": {"cloudformation": NoStacks()},
     "service-linked roles": {"iam": Iam("AWSServiceRoleForEC2Spot", "AWSServiceRoleForEC2Fleet")},
@@ -213,19 +246,24 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ALL_CHECKS)
 def test_each_check_that_fails_says_what_to_type(name: str) -> None:
-    """A finding that stops no run is a note: nothing is deployed yet, on-demand quotas are small, or a deployment uses
-    other zones than the guessed ones."""
-    expected = "note" if name in ("deployment", "on-demand quotas", "zones") else "wrong"
+    """A finding that stops no run is a note: nothing is deployed yet, on-demand quotas are small, a
+    deployment uses other zones than the guessed ones, or the shell another Region."""
+    expected = "note" if name in ("deployment", "on-demand quotas", "zones", "Region") else "wrong"
     faults = [each for each in findings(name, broken(name)) if each.state != "ok"]
     assert expected in {each.state for each in faults}
     assert all(each.type_this for each in faults)
 
 
-@pytest.mark.parametrize("name", ALL_CHECKS[1:])
+class DeniedFunctions(Functions):
+    def get_account_settings(self) -> dict[str, Any]:
+        raise refusal("AccessDeniedException", operation="GetAccountSettings")
+
+
+@pytest.mark.parametrize("name", [name for name in ALL_CHECKS[1:] if name != "Region"])
 def test_each_check_that_may_not_look_says_which_right_is_missing(name: str) -> None:
     world = well()
     world.others |= {"iam": Iam(denied=True), "service-quotas": Quotas(denied=True), "ec2": Ec2(denied=True)}
-    world.others["ecr"] = Ecr(denied=True)
+    world.others["ecr"], world.functions = Ecr(denied=True), DeniedFunctions()
     world.parameters.denied = name in ("deployment", "bootstrap", "AMI")
     [finding] = findings(name, world)
     assert finding.state == "denied"
@@ -299,7 +337,7 @@ def test_each_cell_is_checked_in_its_own_region() -> None:
     world = well()
     document = world.document("doctor", "--cells", "us-east-1,eu-west-1", "--account")
     names = [each["name"] for each in document["checks"]]
-    assert {name.rpartition(" in ")[2] for name in names[2:]} == {"us-east-1", "eu-west-1"}
+    assert {name.rpartition(" in ")[2] for name in names[1 + len(ACCOUNT_CHECKS) :]} == {"us-east-1", "eu-west-1"}
     assert [name for name in names if name.startswith("bootstrap")] == [
         "bootstrap in us-east-1",
         "bootstrap in eu-west-1",
@@ -498,3 +536,167 @@ def test_the_deployment_s_own_settings_decide_which_types_are_checked() -> None:
 )
 def test_each_type_draws_on_its_class(name: str, expected: str) -> None:
     assert quota_family(name).name == expected
+
+
+def wide(**settings: Any) -> str:
+    """What `make deploy` passes to the doctor."""
+    return load_settings(settings).to_json()
+
+
+def checked_before_deploying(world: World, **settings: Any) -> dict[str, Any]:
+    """The findings about a deployment with these settings, by name."""
+    found = run_checks(Session(Tools(world.client), Connection()), settings=wide(**settings), account_only=True)
+    return {each.name: each for each in found}
+
+
+def test_another_home_for_the_same_stage_is_refused_before_anything_is_built() -> None:
+    """N9: the roles have no Region in their names, and CloudFormation would fail at them after minutes."""
+    world = well()
+    world.others["iam"] = iam_with(**{"argosy:stage": "main", "argosy:home": "us-east-1"})
+    found = checked_before_deploying(world, cells=["eu-west-1"])["home"]
+    assert found.state == "wrong"
+    assert found.says == (
+        "stage main has its home in us-east-1, which cannot change to eu-west-1: role argosy-execution exists"
+    )
+    assert found.type_this.startswith("name us-east-1 first in `cells`")
+    assert checked_before_deploying(world, cells=["us-east-1", "eu-west-1"])["home"].state == "ok"
+    assert checked_before_deploying(world, cells=["eu-west-1"], stage="dev")["home"].state == "ok"
+
+
+def test_a_role_that_exists_already_is_refused_unless_the_deployment_there_is_of_before_the_tag() -> None:
+    world = well()
+    world.others["iam"] = iam_with()
+    found = checked_before_deploying(world)["home"]
+    assert (found.state, "role argosy-execution exists and no deployment" in found.says) == ("wrong", True)
+    world.functions = deployed_with(Settings().to_json())
+    assert checked_before_deploying(world)["home"].state == "ok"
+
+
+def deployed_with(settings: str) -> Functions:
+    class Deployed(Functions):
+        def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:
+            return {"Environment": {"Variables": {"ARGOSY_SETTINGS": settings}}}
+
+    return Deployed()
+
+
+def test_a_shell_with_another_region_is_told_what_to_export() -> None:
+    """N15: argosy and aws would look for the deployment in the wrong place."""
+    found = checked_before_deploying(well(), cells=["eu-west-1"])["Region"]
+    assert (found.state, found.says) == (
+        "note",
+        "home is eu-west-1, but your shell uses us-east-1: argosy and aws look there",
+    )
+    assert found.type_this == "export AWS_REGION=eu-west-1 AWS_DEFAULT_REGION=eu-west-1"
+
+
+@pytest.mark.parametrize(
+    ("unreserved", "reserved", "state"),
+    [(1000, 0, "ok"), (10, 0, "note"), (4, 0, "wrong"), (1000, 100, "ok"), (10, 1, "wrong"), (150, 100, "wrong")],
+)
+def test_a_lambda_concurrency_that_is_too_small_is_said(unreserved: int, reserved: int, state: str) -> None:
+    """N14: a new account has 10, of which nothing may be reserved."""
+    world = well()
+    world.functions = throttled(unreserved)
+    found = checked_before_deploying(world, reservedConcurrency=reserved)["Lambda concurrency"]
+    assert found.state == state
+    if state != "ok":
+        assert "--service-code lambda --quota-code L-B99A9384" in found.type_this
+
+
+def test_what_is_reserved_already_is_not_asked_for_again() -> None:
+    world = well()
+    world.functions = deployed_with(wide(reservedConcurrency=100))
+    world.functions.unreserved = 150
+    assert checked_before_deploying(world, reservedConcurrency=100)["Lambda concurrency"].state == "ok"
+
+
+def test_a_companys_own_bootstrap_is_looked_for_and_made_beside_the_usual_one() -> None:
+    """N10."""
+    world = well()
+    found = checked_before_deploying(world, bootstrapQualifier="company")["bootstrap in us-east-1"]
+    assert (found.state, "no CDK bootstrap with qualifier company" in found.says) == ("wrong", True)
+    assert found.type_this == (
+        'make bootstrap ARGS="aws://123456789012/us-east-1 --qualifier company --toolkit-stack-name CDKToolkit-company"'
+    )
+    world.parameters.values["/cdk-bootstrap/company/version"] = "21"
+    assert checked_before_deploying(world, bootstrapQualifier="company")["bootstrap in us-east-1"].state == "ok"
+
+
+def test_the_checkouts_qualifier_may_have_the_cdks_own_name(tmp_path: Path) -> None:
+    file = tmp_path / "cdk.json"
+    file.write_text('{"context": {"argosy": {}, "@aws-cdk/core:bootstrapQualifier": "company"}}')
+    assert planned(file, "main").bootstrap_qualifier == "company"
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "says"),
+    [
+        ("403", "note", "belongs to another account, or you may not see it"),
+        ("404", "wrong", "is gone"),
+    ],
+)
+def test_a_bucket_whose_name_is_taken_or_gone_is_said(code: str, state: str, says: str) -> None:
+    world, name = well(), "cdk-hnb659fds-assets-123456789012-us-east-1"
+    world.objects.refuses[name] = refusal(code, operation="HeadBucket")
+    found = checked_before_deploying(world)["bootstrap in us-east-1"]
+    assert (found.state, found.says) == (state, f"its bucket {name} {says}")
+
+
+SCP = "user/ada is not authorized to perform: {} with an explicit deny in a service control policy"
+
+
+class DeniedBySCP:
+    """A client one of whose calls the organization denies. Others are the client's own."""
+
+    def __init__(self, client: Any, method: str) -> None:
+        self._client, self._method = client, method
+
+    def __getattr__(self, name: str) -> Any:
+        if name != self._method:
+            return getattr(self._client, name)
+
+        def denied(*_: Any, **__: Any) -> Any:
+            raise refusal("AccessDeniedException", SCP.format(name), name)
+
+        return denied
+
+
+CALLS = [
+    ("iam", "get_role"),
+    ("lambda", "get_account_settings"),
+    ("lambda", "get_function_configuration"),
+    ("ssm", "get_parameter"),
+    ("ssm", "get_paginator"),
+    ("s3", "head_bucket"),
+    ("ec2", "get_paginator"),
+    ("service-quotas", "get_service_quota"),
+    ("ecr", "describe_images"),
+    ("cloudformation", "describe_stacks"),
+]
+
+
+@pytest.mark.parametrize(("service", "method"), CALLS)
+def test_a_call_that_the_organization_denies_is_said_in_awss_words_with_whom_to_ask(service: str, method: str) -> None:
+    """Each in turn: bad input of a deployment. Where there is another way the doctor takes it and says nothing."""
+    world = well()
+    del world.parameters.values["/argosy/deployment"]
+    own = {"lambda": world.functions, "ssm": world.parameters, "s3": world.objects, "cloudformation": NoStacks()}
+    world.others = own | world.others
+    world.others[service] = DeniedBySCP(world.others[service], method)
+    found = run_checks(Session(Tools(world.client), Connection()))
+    denied = [each for each in found if each.state == "denied"]
+    if method != "get_function_configuration":
+        assert denied
+    for each in denied:
+        assert SCP.format(method) in each.says
+        assert each.type_this.startswith("ask the administrators of your AWS organization")
+
+
+def test_a_deployment_of_another_version_is_one_sentence() -> None:
+    world = well()
+    world.functions = deployed_with('{"aSettingOfNextMonth": 1}')
+    result = world.argosy("doctor")
+    assert result.exit_code != 0
+    assert "The deployment argosy is of another version of Argosy" in result.output
+    assert "Traceback" not in result.output
