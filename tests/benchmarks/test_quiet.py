@@ -1,21 +1,33 @@
-"""What does the controller of a steady service cost a month, and how late does it learn of urgent messages?
+"""What do an idle deployment and a steady service cost a month, and how late does the controller learn of messages?
 
 A virtual day of a steady service: invocations, ticks, calls and units are counted, CPU time is
-measured, and how long calls take at AWS is assumed. List prices of us-east-1, without free tiers.
+measured, and how long calls take at AWS is assumed. What CloudWatch charges is counted in the synthesised template, and
+for its metrics in what the controller writes. List prices of us-east-1, without free tiers.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+import logging
 import statistics
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from argosy.engine.loop import SOON_S
+from argosy.engine.report import TickReport
+from argosy.handlers import TickLog
+from stacks.watchdog import EVERY_MINUTES
 from tests.fakes.steady import Invocation, SteadyService
+from tests.stacks.cloudwatch_prices import USD_PER_METRIC, alarm_metrics, usd_a_month
+from tests.stacks.conftest import synthesised
 
-DAY_S, MONTH_S = 86_400.0, 730 * 3600.0
-FLOOR_USD = 3.0
+HOUR_S, DAY_S, MONTH_S = 3600.0, 86_400.0, 730 * 3600.0
+FLOOR_USD = 3.0  # of the controller
+WATCHDOG_GB, WATCHDOG_S = 256 / 1024, 1.0  # the seconds are assumed
 MEMORY_GB = 1769 / 1024  # stacks.home.CONTROLLER_MEMORY_MIB
 
 # https://aws.amazon.com/lambda/pricing/ (arm64), https://aws.amazon.com/dynamodb/pricing/on-demand/,
@@ -54,18 +66,70 @@ def usd_a_day(day: list[Invocation]) -> Counter[str]:
     )
 
 
+class ListenedService(SteadyService):
+    """With the hours in which each custom metric is written."""
+
+    def __init__(self, **given: Any) -> None:
+        self.written: set[tuple[str, int]] = set()
+        super().__init__(**given)
+
+    def _ticked(self, report: TickReport, version: int | None) -> None:
+        super()._ticked(report, version)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            TickLog().note(report)
+        for line in said.getvalue().splitlines():
+            for group in json.loads(line).get("_aws", {}).get("CloudWatchMetrics", ()):
+                self.written |= {(each["Name"], int(self.world.now // HOUR_S)) for each in group["Metrics"]}
+
+
+def watchdog_usd() -> float:
+    runs = MONTH_S / 60 / EVERY_MINUTES
+    return runs * (WATCHDOG_S * WATCHDOG_GB * USD_PER_GB_S + USD_PER_INVOCATION)
+
+
 @pytest.mark.benchmark
-def test_a_steady_service_costs_less_than_three_dollars_a_month(capsys: pytest.CaptureFixture[str]) -> None:
-    service = SteadyService(desired=10)
+def test_an_idle_deployment_costs_its_alarms_and_its_dashboard(capsys: pytest.CaptureFixture[str]) -> None:
+    """N8. Nothing else runs, but for the watchdog; stored data is below a cent for each 40 MB of S3."""
+    (home,) = synthesised().values()
+    usd = usd_a_month([home])
+    further = synthesised(
+        stage="dev", cells=["us-east-1", "eu-west-1"], instanceTypes={"cpu": ["c5.large"], "gpu": []}
+    )["argosy-dev-eu-west-1"]
+    bare = sum(usd_a_month(synthesised(alarms=False, dashboard=False).values()).values())
+    with capsys.disabled():
+        print(
+            f"\nan idle deployment: {sum(usd.values()) + watchdog_usd():.2f} USD a month "
+            f"({alarm_metrics(home)} alarm metrics {usd['alarms']:.2f}, dashboard {usd['dashboard']:.2f}, watchdog "
+            f"{watchdog_usd():.2f}); each further cell {sum(usd_a_month([further]).values()) + watchdog_usd():.2f}; "
+            f"without alarms and dashboard {bare + watchdog_usd():.2f}"
+        )
+    assert bare == 0
+    assert sum(usd.values()) < 6
+
+
+@pytest.mark.benchmark
+def test_the_controller_of_a_steady_service_costs_less_than_three_dollars_a_month(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARGOSY_CLUSTER", "argosy")
+    logging.disable(logging.INFO)
+    service = ListenedService(desired=10)
     service.run_to_quiet()
     before = len(service.finished)
+    names = {name for name, _ in service.written}
+    service.written.clear()
     service.run_for(DAY_S)
+    logging.disable(logging.NOTSET)
     day = service.finished[before:]
     assert {one.reason for one in day} == {"quiet"}
     usd = usd_a_day(day)
     month = usd.total() * MONTH_S / DAY_S
     around_the_clock = MONTH_S * MEMORY_GB * USD_PER_GB_S
     calls = sum((one.calls for one in day), Counter[tuple[str, str]]())
+    (home,) = synthesised().values()
+    watch = sum(usd_a_month([home]).values()) + watchdog_usd()
+    metrics = len(service.written) * USD_PER_METRIC / MONTH_S * HOUR_S * MONTH_S / DAY_S
     parts = ", ".join(f"{name} {each * MONTH_S / DAY_S:.2f}" for name, each in usd.most_common())
     with capsys.disabled():
         print(
@@ -73,7 +137,10 @@ def test_a_steady_service_costs_less_than_three_dollars_a_month(capsys: pytest.C
             f"{sum(one.ticks for one in day):,} ticks, {calls.total() / len(day):.1f} calls each; "
             f"{statistics.median(one.cpu_s for one in day) * 1000:.1f} ms of processor time and "
             f"{statistics.mean(map(billed_s, day)):.2f} s billed on average; {month:.2f} USD a month ({parts}); "
-            f"without leaving {around_the_clock:.2f} USD for Lambda alone"
+            f"without leaving {around_the_clock:.2f} USD for Lambda alone; with CloudWatch "
+            f"{month + watch + metrics:.2f} USD (alarms, dashboard and watchdog {watch:.2f}, {len(service.written)} "
+            f"hours of custom metrics {metrics:.2f}; {len(names) * USD_PER_METRIC:.2f} if the {len(names)} that it wrote "
+            "before were written every hour)"
         )
     assert month < FLOOR_USD
 

@@ -19,6 +19,7 @@ import pytest
 from botocore.validate import ParamValidator
 
 from argosy.local.options import LocalOptions
+from argosy.settings.settings import Settings
 from tests.fakes.command_lines import PROGRAMS, ROOT, commands_in, understand
 from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
@@ -52,6 +53,13 @@ def evening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, su
     with local_aws(LocalOptions(boot_s=0.2, tick_s=0.3)) as aws:
         script = "set +e -u\n" + "\n".join(HERE)
         yield folder, outcome_of(script, folder, AWS_ENDPOINT_URL=aws.endpoint_url)
+
+
+def test_every_command_looks_in_one_region_whichever_program_it_is() -> None:
+    """N15: step 1 sets it for both kinds of AWS CLI, the CDK and argosy, and no command names another."""
+    first = HERE[0]
+    assert re.findall(r"AWS_(?:DEFAULT_)?REGION=([a-z0-9-]+)", first) == [Settings().region] * 2
+    assert not any("--region" in line for _, block in BLOCKS for line in block.splitlines())
 
 
 @pytest.mark.deep

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests.stacks.cloudwatch_prices import alarm_metrics, usd_a_month
 from tests.stacks.templates import Template, text
 
 pytestmark = pytest.mark.stacks
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def is_loud(alarm: dict[str, Any], *, ticks: Sequence[int | None], ages: Sequence[int | None]) -> bool:
@@ -80,3 +82,16 @@ def test_the_document_names_every_alarm_that_there_is(home: Template, wide: dict
     assert {name for name, where in documented() if "home" in where} == deployed(home, "argosy")
     further = {name for name, where in documented() if "further cells" in where}
     assert further == deployed(wide["argosy-dev-eu-west-1"], "argosy-dev")
+
+
+def test_the_documents_name_what_cloudwatch_charges_for_the_templates(home: Template) -> None:
+    """N8: `make bench` prints the same. With another alarm these pages change."""
+    usd = usd_a_month([home])
+    page = " ".join((ROOT / "docs/concepts/costs.md").read_text().split())
+    said = (
+        f"{alarm_metrics(home)} alarm metrics cost {usd['alarms']:.2f} USD a month, the dashboard "
+        f"{usd['dashboard']:.2f} and the watchdog 0.01: {sum(usd.values()) + 0.01:.2f} USD"
+    )
+    assert said in page
+    for name in ("docs/guides/services.md", "docs/index.md"):
+        assert f"{sum(usd.values()) + 0.01:.2f} USD" in (ROOT / name).read_text()
