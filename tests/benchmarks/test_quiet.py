@@ -139,8 +139,8 @@ def test_the_controller_of_a_steady_service_costs_less_than_three_dollars_a_mont
             f"{statistics.mean(map(billed_s, day)):.2f} s billed on average; {month:.2f} USD a month ({parts}); "
             f"without leaving {around_the_clock:.2f} USD for Lambda alone; with CloudWatch "
             f"{month + watch + metrics:.2f} USD (alarms, dashboard and watchdog {watch:.2f}, {len(service.written)} "
-            f"hours of custom metrics {metrics:.2f}; {len(names) * USD_PER_METRIC:.2f} if the {len(names)} that it wrote "
-            "before were written every hour)"
+            f"hours of custom metrics {metrics:.2f}; {len(names) * USD_PER_METRIC:.2f} if {len(names)} were written in "
+            "every hour)"
         )
     assert month < FLOOR_USD
 
