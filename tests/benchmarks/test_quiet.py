@@ -13,7 +13,6 @@ import json
 import logging
 import statistics
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -66,21 +65,13 @@ def usd_a_day(day: list[Invocation]) -> Counter[str]:
     )
 
 
-class ListenedService(SteadyService):
-    """With the hours in which each custom metric is written."""
-
-    def __init__(self, **given: Any) -> None:
-        self.written: set[tuple[str, int]] = set()
-        super().__init__(**given)
-
-    def _ticked(self, report: TickReport, version: int | None) -> None:
-        super()._ticked(report, version)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            TickLog().note(report)
-        for line in said.getvalue().splitlines():
-            for group in json.loads(line).get("_aws", {}).get("CloudWatchMetrics", ()):
-                self.written |= {(each["Name"], int(self.world.now // HOUR_S)) for each in group["Metrics"]}
+def metrics_of(report: TickReport) -> set[str]:
+    """The custom metrics that the controller writes about a tick."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        TickLog().note(report)
+    groups = [each for line in said.getvalue().splitlines() for each in json.loads(line)["_aws"]["CloudWatchMetrics"]]
+    return {each["Name"] for group in groups for each in group["Metrics"]}
 
 
 def watchdog_usd() -> float:
@@ -114,11 +105,15 @@ def test_the_controller_of_a_steady_service_costs_less_than_three_dollars_a_mont
 ) -> None:
     monkeypatch.setenv("ARGOSY_CLUSTER", "argosy")
     logging.disable(logging.INFO)
-    service = ListenedService(desired=10)
+    written: set[tuple[str, int]] = set()  # metrics, with the hours in which they are written
+    service = SteadyService(desired=10)
+    service.listener = lambda report: written.update(
+        (name, int(service.world.now // HOUR_S)) for name in metrics_of(report)
+    )
     service.run_to_quiet()
     before = len(service.finished)
-    names = {name for name, _ in service.written}
-    service.written.clear()
+    names = {name for name, _ in written}
+    written.clear()
     service.run_for(DAY_S)
     logging.disable(logging.NOTSET)
     day = service.finished[before:]
@@ -129,7 +124,7 @@ def test_the_controller_of_a_steady_service_costs_less_than_three_dollars_a_mont
     calls = sum((one.calls for one in day), Counter[tuple[str, str]]())
     (home,) = synthesised().values()
     watch = sum(usd_a_month([home]).values()) + watchdog_usd()
-    metrics = len(service.written) * USD_PER_METRIC / MONTH_S * HOUR_S * MONTH_S / DAY_S
+    metrics = len(written) * USD_PER_METRIC / MONTH_S * HOUR_S * MONTH_S / DAY_S
     parts = ", ".join(f"{name} {each * MONTH_S / DAY_S:.2f}" for name, each in usd.most_common())
     with capsys.disabled():
         print(
@@ -138,7 +133,7 @@ def test_the_controller_of_a_steady_service_costs_less_than_three_dollars_a_mont
             f"{statistics.median(one.cpu_s for one in day) * 1000:.1f} ms of processor time and "
             f"{statistics.mean(map(billed_s, day)):.2f} s billed on average; {month:.2f} USD a month ({parts}); "
             f"without leaving {around_the_clock:.2f} USD for Lambda alone; with CloudWatch "
-            f"{month + watch + metrics:.2f} USD (alarms, dashboard and watchdog {watch:.2f}, {len(service.written)} "
+            f"{month + watch + metrics:.2f} USD (alarms, dashboard and watchdog {watch:.2f}, {len(written)} "
             f"hours of custom metrics {metrics:.2f}; {len(names) * USD_PER_METRIC:.2f} if {len(names)} were written in "
             "every hour)"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +76,7 @@ class SteadyService:
         self.controller = self.deployment.add_controller()
         self.finished: list[Invocation] = []
         self.ticked_at: list[float] = []
+        self.listener: Callable[[TickReport], None] = lambda _: None
         self._now = Invocation(self.world.now)
         self._cpu = self._units = 0.0
         self.deployment.invocations.left = self._left  # type: ignore[method-assign]
@@ -145,6 +147,7 @@ class SteadyService:
     def _ticked(self, report: TickReport, version: int | None) -> None:
         self._now.ticks += 1
         self.ticked_at.append(self.world.now)
+        self.listener(report)
 
     def _left(self, reason: str) -> None:
         type(self.deployment.invocations).left(self.deployment.invocations, reason)
