@@ -38,6 +38,8 @@ HELD = "test_with_a_suspended_run_of_an_earlier_revision_the_others_continue_and
 GIVEN_UP = "test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it"
 NOW_AND_THEN = "test_tasks_that_are_healthy_now_and_then_do_not_keep_the_breaker_from_counting"
 WAITS_FOR_THAW = "test_a_deployment_of_what_a_user_has_frozen_waits_for_the_thaw"
+BASE = "tests.scenarios.test_on_demand_base"
+COUNTED = "test_the_commit_that_completes_a_deployment_stops_none_of_the_tasks_that_it_counts"
 ENDS_WELL = "test_a_server_that_answers_a_spot_interruption_with_exit_code_0_has_not_failed"
 
 
@@ -92,6 +94,12 @@ def not_pending_is_complete(patch: Patch) -> None:
             yield from real(moment, env, target, standing)
 
     patch.setattr(environments, "progress", progress)
+
+
+@planted("a deployment completes on tasks that the same commit stops", check=scenario(BASE, COUNTED))
+def counted_and_stopped(patch: Patch) -> None:
+    real = environments._standing
+    patch.setattr(environments, "_standing", lambda env, target, tasks, now: real(env, target, tasks, Step()))
 
 
 @planted("a task on an instance that is about to go is stopped before another one has taken its place",

@@ -102,5 +102,22 @@ def test_a_base_that_an_update_brings_along_moves_one_task_after_the_other() -> 
     assert where(cluster) == {Purchase.ON_DEMAND: 2, Purchase.SPOT: 1}
 
 
+def test_the_commit_that_completes_a_deployment_stops_none_of_the_tasks_that_it_counts() -> None:
+    """Both tasks are on spot, stopped at once for the base, and were counted in the same tick."""
+    cluster = service(zones=ONE)
+    cluster.world.ec2.set_shortage("c5.xlarge/us-east-1a/on-demand", 0)
+    deploy(cluster, 1, form(3, "serve", {"onDemandBase": 1}, minHealthyPercent=0, maxOverPercent=0))
+    until(cluster, lambda: where(cluster) == {Purchase.SPOT: 2} and sum(running(cluster).values()) == 2)
+    ask(cluster, "stop", reason="so it is wanted")
+    ask(cluster, "scale", desired=1)
+    cluster.run_for(60)
+    ask(cluster, "thaw")
+    until(cluster, lambda: len(state_of(cluster).environments["web"].deployments) == 2)
+    assert status(cluster) is not DeploymentStatus.COMPLETED
+    cluster.world.ec2.set_shortage("c5.xlarge/us-east-1a/on-demand", None)
+    until(cluster, lambda: status(cluster) is DeploymentStatus.COMPLETED, 3600.0)
+    assert where(cluster) == {Purchase.ON_DEMAND: 1}
+
+
 def live(cluster: Controlled) -> set[str]:
     return {each["InstanceId"] for each in cluster.live_instances()}

@@ -186,12 +186,12 @@ def _rollout(moment: Moment, env: Environment, hosts: _Hosts) -> Iterator[Action
     desired = 0 if target is None or env.deleting else env.desired
     stays_as_it_is = bool(env.frozen_reason) or (target is None and not env.deleting)
     base = base_of(target, moment) if target is not None else 0
-    standing = replace(_standing(env, target, tasks), is_held=bool(suspended_runs(state, env)))
+    now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is, base=base)
+    standing = replace(_standing(env, target, tasks, now), is_held=bool(suspended_runs(state, env)))
     notes = list(progress(moment, env, target, standing))
     if any(note.status is DeploymentStatus.FAILED for note in notes):
         yield from notes  # a revision that is given up in this tick starts nothing and stops nothing
         return
-    now = step(tasks.wanted, desired, terms, is_frozen=stays_as_it_is, base=base)
     yield from _slots(now, target, moment)
     yield from _stops(moment, tasks, now.stops, StopCause.REPLACED)
     yield from _stops(moment, tasks, now.failed, StopCause.UNHEALTHY)
@@ -272,7 +272,10 @@ def _stops(moment: Moment, tasks: Tasks, slots: Sequence[Slot], cause: StopCause
             yield StopAttempt(arn, cell_of(arn), key, cause, SAID_AGAIN[cause])
 
 
-def _standing(env: Environment, target: Run | None, tasks: Tasks) -> DeploymentStanding:
-    healthy = sum(slot.is_target and not slot.leaves and slot.status is SlotStatus.HEALTHY for slot in tasks.wanted)
-    outdated = sum(not slot.is_target for slot in tasks.wanted) + sum(tasks.ending.values())
+def _standing(env: Environment, target: Run | None, tasks: Tasks, now: Step) -> DeploymentStanding:
+    """Tasks that this tick stops are ending: the commit that completes a deployment must not stop what it counts."""
+    stopped = {*now.stops, *now.failed}
+    serving = [slot for slot in tasks.wanted if slot.is_target and slot not in stopped]
+    healthy = sum(not slot.leaves and slot.status is SlotStatus.HEALTHY for slot in serving)
+    outdated = len(tasks.wanted) - len(serving) + sum(tasks.ending.values())
     return DeploymentStanding(env.desired, healthy, outdated, target.waiting if target is not None else "")
