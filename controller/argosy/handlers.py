@@ -67,7 +67,8 @@ class UnattendedFault(Exception):
 def _is_unattended(event: Any) -> bool:
     from argosy.api.schedules.actions import UNATTENDED
 
-    return isinstance(event, Mapping) and event.get("action") in UNATTENDED
+    action = event.get("action") if isinstance(event, Mapping) else None
+    return isinstance(action, str) and action in UNATTENDED
 
 
 def _reply(event: Any, request_id: str, alias: str) -> dict[str, Any]:

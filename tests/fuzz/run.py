@@ -16,9 +16,10 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import atheris
+
+from tests.fuzz.changed_documents import change_once
 
 FOLDER = Path("build/fuzz")
 SECONDS_AN_INPUT = 5  # more is a fault; libFuzzer's -timeout is in whole seconds
@@ -79,64 +80,13 @@ def changer(words: Sequence[str]) -> Callable[[bytes, int, int], bytes]:
             return bytes(atheris.Mutate(data, max_size))
         try:
             for _ in range(chance.randint(1, 3)):
-                _change_once(document, words, chance)
+                change_once(document, words, chance)
             changed = json.dumps(document).encode()
         except RecursionError:  # nested too deeply for the standard library to write
             return data
         return changed if len(changed) <= max_size else data
 
     return change
-
-
-def _change_once(document: Any, words: Sequence[str], chance: random.Random) -> None:
-    holder = chance.choice(_holders(document))
-    keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-    if not keys or chance.random() < 0.1:
-        _put(holder, chance.choice(words), _value(document, words, chance))
-        return
-    key = chance.choice(keys)
-    what = chance.random()
-    if what < 0.2:
-        del holder[key]
-    elif what < 0.3 and isinstance(holder, dict):
-        holder[chance.choice(words)] = holder.pop(key)
-    elif what < 0.5 and isinstance(holder[key], str):
-        text = holder[key]
-        at = chance.randint(0, len(text))
-        holder[key] = text[:at] + chance.choice(words) + text[at + chance.randint(0, 3) :]
-    else:
-        holder[key] = _value(document, words, chance)
-
-
-def _holders(document: Any) -> list[Any]:
-    """Every object and list of the document, itself included."""
-    found, pending = [], [document]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, (dict, list)):
-            found.append(each)
-            pending.extend(each.values() if isinstance(each, dict) else each)
-    return found
-
-
-def _put(holder: Any, key: str, value: Any) -> None:
-    if isinstance(holder, dict):
-        holder[key] = value
-    else:
-        holder.append(value)
-
-
-def _value(document: Any, words: Sequence[str], chance: random.Random) -> Any:
-    """A value that may occur anywhere in JSON: odd numbers, words, a copy of another part, something nested."""
-    numbers = [0, -1, 1, 2**31, 2**53, 2**63, 2**70, -0.0, 1e-9, 1e308, float("inf"), float("nan"), True, False, None]
-    kinds: list[Callable[[], Any]] = [
-        lambda: chance.choice(numbers),
-        lambda: chance.choice(words),
-        lambda: json.loads(json.dumps(chance.choice(_holders(document)))),
-        lambda: json.loads("[" * (depth := chance.choice([1, 3, 30, 500])) + "]" * depth),
-        dict,
-    ]
-    return chance.choice(kinds)()
 
 
 if __name__ == "__main__":

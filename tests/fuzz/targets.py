@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from argosy.aws import sqs
 from argosy.lifecycle.apply import apply
@@ -28,13 +27,10 @@ from argosy.spec.file import check_text
 from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.shards import task_count
 from tests.builders import BUILT, NOW, POLICY, launched, state_with_instance
-from tests.fakes.api import SPEC, Desk
-from tests.harness.simulation.world.members import Members
+from tests.fuzz.accepted_requests import EXPRESSIONS, Requests, requests
 from tests.sample_messages import MESSAGES
 
 INPUTS_A_STATE = 500  # then a fresh one: what an input leaves behind must not slow the next ones down
-REPLY_LIMIT = 6_000_000  # bytes: Lambda's
-STATUS_CODES = {200, 400, 403, 404, 409, 429}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -141,64 +137,6 @@ def spec_file(data: bytes) -> None:
             str(refusal).encode()
 
 
-class Requests:
-    """A user's request to the api: the answer is an envelope with a status of the list, never an exception."""
-
-    def __init__(self) -> None:
-        self.desk, self.left = Desk(), 0
-
-    def __call__(self, data: bytes) -> None:
-        try:
-            request = json.loads(data)
-        except (ValueError, RecursionError):
-            return
-        if not self.left:
-            self.desk, self.left = _open_desk(), INPUTS_A_STATE
-        self.left -= 1
-        reply = self.desk.api.handle(request, f"request-{self.left}", "q-default" if self.left % 2 else "")
-        assert reply["statusCode"] in STATUS_CODES, reply
-        assert len(json.dumps(reply, allow_nan=False)) < REPLY_LIMIT
-
-
-def _open_desk() -> Desk:
-    """One run in the controller's state (its id is in the seeds) and one in the inbox."""
-    desk = Desk()
-    desk.api.identities = Members()
-    desk.submit()
-    desk.fold_in()
-    desk.submit(token="t-2", name="waiting")
-    BUILT.clear()
-    return desk
-
-
-def _requests() -> list[dict[str, Any]]:
-    run_id = _open_desk().body("ListRuns")["runs"][-1]["runId"]
-    full = {**SPEC, "capacity": {"budgetUsd": 5, "deadline": "10h"}, "placement": {"constraints": [EXPRESSIONS[0]]}}
-    return [
-        {"action": "SubmitRun", "clientToken": "t-3", "spec": full},
-        Members().event({"action": "SubmitRun", "clientToken": "t-6", "spec": SPEC}, "alice", NOW),
-        {"action": "ValidateRun", "spec": full},
-        {"action": "PlanRun", "spec": SPEC},
-        {"action": "DescribeRun", "runId": run_id, "include": ["tasks", "cost"], "maxResults": 10, "nextToken": "NQ"},
-        {"action": "ListRuns", "maxResults": 1, "nextToken": "NQ"},
-        {"action": "CancelRun", "runId": run_id, "reason": "enough"},
-        {"action": "UpdateRun", "runId": run_id, "changes": {"priority": 5, "deadline": "2h"}, "clientToken": "t-5"},
-        {"action": "RetryRun", "runId": run_id, "failed": True, "cancelled": True, "clientToken": "t-4"},
-        {"action": "ExplainRun", "runId": run_id, "index": 1},
-        {"action": "DescribeCluster", "form": "columns"},
-        {"action": "ListTasks", "runId": run_id, "status": ["PENDING", "FAILED"], "failed": False, "maxResults": 2},
-        {"action": "ListInstances", "status": ["ACTIVE"], "type": "p3.*", "where": EXPRESSIONS[0], "maxResults": 1},
-    ]
-
-
-EXPRESSIONS = (
-    "attribute:ecs.instance-type =~ (g5|p3).* and attribute:ecs.availability-zone != us-east-1d",
-    "not(task:group == database) or task:startedBy in [a, 'b c', \"d\"]",
-    "runningTasksCount >= 1 && registeredAt < 2018-06-18T22:28:28+00:00",
-    "agentVersion < 1.14.5 || !agentConnected == false",
-    "ec2InstanceId in ['i-1', 'i-4'] and attribute:stack !exists",
-    "attribute:color !~ [^a-z]+(red|green)?",
-)
 SPEC_FILES = tuple(path.read_bytes() for path in sorted(ROOT.glob("containers/*/run*.yaml")))
 WORDS = (
     "",
@@ -232,6 +170,6 @@ TARGETS = {
     "spec-file": Target(
         spec_file, SPEC_FILES, (": ", "- ", "\n  ", "&a", "*a", "!!", "|", '"', "{", "[", "---\n"), is_json=False
     ),
-    "api": Target(Requests(), tuple(json.dumps(each).encode() for each in _requests()), WORDS),
+    "api": Target(Requests(), tuple(json.dumps(each).encode() for each in requests()), WORDS),
 }
 assert all(len(seed) < SIZE_LIMIT for target in TARGETS.values() for seed in target.seeds)

@@ -264,6 +264,11 @@ def test_asynchronous_events_fail_loudly_so_that_lambda_retries_them(engine: Any
     assert attended["statusCode"] == 429
 
 
+@pytest.mark.parametrize("action", [{}, [], None, 5])
+def test_an_action_that_is_no_text_is_refused_and_not_raised(engine: Any, action: Any) -> None:
+    assert handlers.api({"action": action}, context("r"))["statusCode"] == 400
+
+
 def test_an_announcement_is_a_metric_and_an_event_and_stops_nothing(
     engine: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
+from argosy.model.wording import utc
 
 JSON = dict[str, Any]
 FAILURES_SHOWN = 10
@@ -38,7 +38,7 @@ def iso(epoch_s: float, precision: str = "milliseconds") -> str | None:
     """`2026-11-21T06:27:33.000Z`; None for 0, which means "not yet". precision: as of `datetime.isoformat`."""
     if not epoch_s:
         return None
-    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+    return utc(epoch_s).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def run_view(record: RunRecord) -> JSON:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+_FIRST_S, _LAST_S = (int(datetime(*day, tzinfo=UTC).timestamp()) for day in ((1, 1, 1), (9999, 12, 31)))
+
+
+def utc(at: float) -> datetime:
+    """The nearest time that the calendar has: a stored value must break no view. at: epoch seconds."""
+    return datetime.fromtimestamp(min(max(at, _FIRST_S), _LAST_S), UTC)
+
 
 def dollars(usd: float | None) -> str:
     """`$5.00`, `$0.50`, `$0.0123`: only significant digits."""
@@ -14,17 +21,17 @@ def dollars(usd: float | None) -> str:
 
 def time_of_day(at: float) -> str:
     """`14:03:07 UTC`, for sentences about the same day. at: epoch seconds."""
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"
+    return f"{utc(at):%H:%M:%S} UTC"
 
 
 def hour_and_minute(at: float) -> str:
     """`14:03 UTC`, where seconds would be too much detail. at: epoch seconds."""
-    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"
+    return f"{utc(at):%H:%M} UTC"
 
 
 def date_and_time(at: float) -> str:
     """`2026-11-21 14:03:07 UTC`. at: epoch seconds."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{utc(at):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def duration(seconds: float) -> str:

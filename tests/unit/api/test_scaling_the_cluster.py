@@ -51,6 +51,11 @@ def test_too_many_simultaneous_requests_are_asked_to_try_again(desk: Desk) -> No
             "this deployment has no fleet of x9.huge; it has: p3.8xlarge",
         ),
         ({"instances": 1, "until": NOW - 1}, "until", "is in the past: give a later time, or instances: 0"),
+        (
+            {"instances": 1, "until": 1_800_000_000_000}, "until",
+            "1800000000000 s after 1970 is too late: the latest time is 2028-01-16T08:00:00Z (1831622400), 366 days",
+        ),
+        ({"instances": 1, "until": 1e30}, "until", "1e+30 s after 1970 is too late: the latest time is "),
         ({}, "instances", "required"),
     ],
 )  # fmt: skip
@@ -63,3 +68,12 @@ def test_what_could_never_be_kept_is_refused_and_nothing_is_changed(
     assert fault["path"] == path
     assert sentence in fault["message"]
     assert not asked(desk)
+
+
+def test_a_time_beyond_the_calendar_that_an_earlier_version_stored_breaks_no_view(desk: Desk) -> None:
+    running(desk)
+    key = inbox.inbox_key(NOW, "cluster#scale#0")
+    desk.store.create({(inbox.INBOX, key): inbox.to_bytes(inbox.ScaleRequest(NOW, 1, (), 1.8e12))})
+    desk.fold_in()
+    assert desk.body("DescribeCluster")["floor"]["until"] == "9999-12-31T00:00:00.000Z"
+    assert any(each["type"].startswith("cluster") for each in desk.body("ListChanges")["changes"])

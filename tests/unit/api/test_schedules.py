@@ -57,6 +57,17 @@ def test_a_clock_that_could_not_be_set_is_set_by_repeating_the_request(desk: Sch
     [
         ({"expression": "cron(0 0 30 2 ? *)"}, "expression", "cron(0 0 30 2 ? *) never fires in Europe/Berlin"),
         ({"expression": "at(2020-01-01T00:00:00)"}, "expression", "at(2020-01-01T00:00:00) never fires again"),
+        (
+            {"expression": "at(9999-12-31T23:59:59)", "zone": "America/Boise"},
+            "expression",
+            "never fires in America/Boise",
+        ),
+        (
+            {"expression": "at(0001-01-01T00:00:00)", "zone": "Africa/Malabo"},
+            "expression",
+            "never fires in Africa/Malabo",
+        ),
+        ({"expression": "rate(999999999 days)"}, "expression", "no time between now and the year 2199"),
         ({"expression": "daily"}, "expression", "'daily' is not a schedule expression"),
         ({"zone": "Mars/Base"}, "zone", "there is no time zone 'Mars/Base'"),
         ({"overlap": "sometimes"}, "overlap", ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.wording import dollars, duration, hour_and_minute, time_of_day
+from argosy.model.wording import date_and_time, dollars, duration, hour_and_minute, time_of_day
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (840, "14 min"), (7500, "2 h 5 min")])
@@ -29,3 +29,8 @@ def test_money_has_no_more_digits_than_say_something(usd: float | None, said: st
 
 def test_times_of_day_are_in_utc() -> None:
     assert (time_of_day(50_587.0), hour_and_minute(50_587.0)) == ("14:03:07 UTC", "14:03 UTC")
+
+
+@pytest.mark.parametrize("at", [1.8e12, 1e30, -1e30, float("inf")])
+def test_a_time_that_the_calendar_does_not_have_is_the_nearest_that_it_has(at: float) -> None:
+    assert date_and_time(at).endswith("-12-31 00:00:00 UTC" if at > 0 else "-01-01 00:00:00 UTC")

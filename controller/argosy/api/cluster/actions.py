@@ -25,6 +25,7 @@ from argosy.model.pools import Floor
 from argosy.model.state import State
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import Fault, SpecError
+from argosy.spec.fields import RUN_LIMIT_S
 
 JSON = dict[str, Any]
 ATTEMPTS_SHOWN = 150_000  # 14 bytes each, and a third more in base64: 2.8 MB
@@ -105,6 +106,10 @@ def _faults(context: RequestContext, request: requests.ScaleCluster, now: float)
         if name not in deployed:
             known = ", ".join(sorted(deployed)) or "none"
             yield Fault(f"instanceTypes[{place}]", f"this deployment has no fleet of {name}; it has: {known}")
+    latest = now + RUN_LIMIT_S
+    if request.until is not None and request.until > latest:
+        most = f"the latest time is {iso(latest, 'seconds')} ({latest:.0f}), {RUN_LIMIT_S // 86_400} days from now"
+        yield Fault("until", f"{request.until:.15g} s after 1970 is too late: {most}")
     if request.until is not None and request.until <= now:
         yield Fault("until", f"{iso(request.until)} is in the past: give a later time, or instances: 0 to keep none")
 

@@ -31,7 +31,7 @@ from argosy.api.schedules.requests import (
     UpdateSchedule,
 )
 from argosy.api.views import iso
-from argosy.model.schedules.cron import BadExpression
+from argosy.model.schedules.cron import LAST_YEAR, BadExpression
 from argosy.model.schedules.expressions import next_time, parsed, zone_of
 from argosy.model.schedules.record import SCHEDULES, Fire, Overlap, Schedule, ScheduleState, schedule_from
 from argosy.ports import AlreadyExists
@@ -181,7 +181,8 @@ def _time_faults(wanted: Schedule, now: float) -> list[Fault]:
     except BadExpression as fault:
         return [Fault("expression", str(fault))]
     if next_time(wanted.expression, wanted.zone, now, now) is None:
-        return [Fault("expression", f"{wanted.expression} never fires again: all its times are in the past")]
+        sentence = f"{wanted.expression} never fires again: it has no time between now and the year {LAST_YEAR}"
+        return [Fault("expression", sentence)]
     return []
 
 

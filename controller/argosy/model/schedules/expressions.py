@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from argosy.model.schedules.cron import FIRST_YEAR, LAST_YEAR, BadExpression, Cron
 
+END_S = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()
 _UNITS = {"minute": 60, "hour": 3600, "day": 86_400}
 _RATE = re.compile(r"([1-9][0-9]{0,8}) +(minute|hour|day)s?", re.ASCII)
 _AT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}", re.ASCII)
@@ -66,7 +67,8 @@ def next_time(text: str, zone: str, after: float, begins: float = 0.0) -> float 
     """
     expression = _read(text)
     if isinstance(expression, Rate):
-        return begins + expression.every_s * max(1, math.floor((after - begins) / expression.every_s) + 1)
+        moment = begins + expression.every_s * max(1, math.floor((after - begins) / expression.every_s) + 1)
+        return moment if moment < END_S else None
     moments = _moments(expression, zone_of(zone), max(after, begins - 1))
     return next(moments, None)
 
@@ -118,7 +120,7 @@ def _moments(expression: Cron | Once, zone: ZoneInfo, after: float) -> Iterator[
 def _shown(expression: Cron | Once, first: date) -> Iterator[datetime]:
     """The local times of the expression, from a day on."""
     if isinstance(expression, Once):
-        yield expression.at
+        yield from [expression.at] if FIRST_YEAR <= expression.at.year <= LAST_YEAR else []
         return
     for day in expression.days(first):
         for hour, minute in expression.times:
