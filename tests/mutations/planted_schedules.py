@@ -56,6 +56,23 @@ def schedules_are_written_without_condition(patch: Patch) -> None:
 
 
 @planted(
+    "what is queued is forgotten if its run ends during a pause",
+    check=scenario(
+        "tests.unit.api.test_firing",
+        "test_a_queued_firing_starts_at_the_resumption_if_its_run_has_ended_during_the_pause",
+        ScheduleDesk(),
+    ),
+)
+def resumption_forgets_the_queue(patch: Patch) -> None:
+    real = firing.release
+
+    def release(context: Any, name: str, ended: Any, request_id: str) -> Fire | None:
+        return real(context, name, ended, request_id) if ended else None
+
+    patch.setattr(firing, "release", release)
+
+
+@planted(
     "a time that the clock leaves out in spring is fired an hour off",
     check=scenario(
         "tests.unit.model.test_schedule_times", "test_a_time_that_the_clock_leaves_out_in_spring_is_skipped"

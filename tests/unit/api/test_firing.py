@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from argosy.model.schedules import record
 from argosy.model.stored import documents
 from argosy.ports import AlreadyExists
 from tests.builders import NOW
-from tests.fakes.api import Definitions, error_of
+from tests.fakes.api import SPEC, Definitions, error_of
 from tests.fakes.schedules import ScheduleDesk, nth, stamp
 
 
@@ -216,6 +217,67 @@ def test_a_refused_time_is_reported_with_its_faults_and_stays_refused(desk: Sche
     assert desk.run_ids() == []
     assert {detail["verdict"] for _, detail in desk.announced} == {"refused"}
     assert desk.fire("often", nth(2))["verdict"] == "ran"
+
+
+def test_a_queued_firing_starts_at_the_resumption_if_its_run_has_ended_during_the_pause(desk: ScheduleDesk) -> None:
+    desk.every(overlap="queue")
+    first = desk.fire("often", nth(1))["runId"]
+    desk.fire("often", nth(2))
+    desk.body("PauseSchedule", name="often")
+    end(desk, first)
+    assert desk.body("ReleaseSchedules", runId=first)["released"] == []
+    view = desk.body("ResumeSchedule", name="often")
+    assert (view["waiting"], view["state"], desk.verdicts()) == (None, "ENABLED", ["ran", "ran"])
+    assert schedule_store.waiting(desk.store) == []
+    desk.body("ResumeSchedule", name="often")
+    assert len(desk.run_ids()) == 2
+
+
+def test_a_queued_firing_that_is_refused_at_the_resumption_has_a_verdict(desk: ScheduleDesk) -> None:
+    desk.every(overlap="queue")
+    first = desk.fire("often", nth(1))["runId"]
+    desk.fire("often", nth(2))
+    desk.body("PauseSchedule", name="often")
+    end(desk, first)
+    desk.api.sources = Sources(Unpublished(), desk.items, Definitions())
+    desk.body("ResumeSchedule", name="often")
+    assert desk.verdicts() == ["ran", "refused"]
+
+
+def test_a_firing_starts_although_its_run_ends_before_the_firing_is_stored_as_queued(desk: ScheduleDesk) -> None:
+    desk.every(overlap="queue")
+    first = desk.fire("often", nth(1))["runId"]
+    create = desk.store.create
+
+    def meanwhile(*items: Any) -> None:
+        desk.store.create = create  # type: ignore[method-assign]
+        end(desk, first)
+        assert desk.body("ReleaseSchedules", runId=first)["released"] == []
+        create(*items)
+
+    desk.store.create = meanwhile  # type: ignore[assignment]
+    desk.fire("often", nth(2))
+    assert desk.verdicts() == ["ran", "ran"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "off_s"),
+    [
+        ({"expression": "cron(0 3 * * ? *)", "zone": "Europe/Berlin"}, 60),
+        ({"expression": "at(2027-01-16T03:00:00)"}, 1),
+        ({"expression": "rate(10 minutes)"}, 299),
+    ],
+)
+def test_only_a_time_of_the_schedule_fires(desk: ScheduleDesk, fields: dict[str, Any], off_s: int) -> None:
+    time = desk.body("CreateSchedule", name="often", spec=SPEC, **fields)["next"]
+    at = datetime.fromisoformat(time).timestamp()
+    assert desk.fire("often", at)["verdict"] == "ran"
+    desk.time += 600
+    for wrong in (at - off_s, at + off_s):
+        answer = desk.ask("FireSchedule", name="often", scheduledTime=stamp(wrong))
+        assert "does not fall on it" in error_of(answer)["fieldList"][0]["message"]
+    assert len(desk.run_ids()) == 1
+    assert desk.fire("often", at)["verdict"] == "ran"
 
 
 def test_what_waits_for_a_paused_schedule_waits_on_and_for_a_deleted_one_no_more(desk: ScheduleDesk) -> None:

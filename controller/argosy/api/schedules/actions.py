@@ -94,9 +94,11 @@ def _resume(context: RequestContext, request: ResumeSchedule, request_id: str) -
         now = context.now()
         return replace(known, state=ScheduleState.ENABLED, begins=now, seen_until=now)
 
-    return _changed(
+    view = _changed(
         context, request.name, lambda known: known if known.state is ScheduleState.ENABLED else resumed(known)
     )
+    started = firing.release(context, request.name, (), request_id)  # its run may have ended during the pause
+    return view if started is None else full_schedule_view(_known(context, request.name), context.now())
 
 
 def _paused(known: Schedule) -> Schedule:
@@ -147,6 +149,10 @@ def _run_now(context: RequestContext, request: RunScheduleNow, request_id: str) 
 def _fire(context: RequestContext, request: FireSchedule, request_id: str) -> JSON:
     if request.time > context.now() + AHEAD_S:
         raise SpecError([Fault("scheduledTime", f"{request.scheduled_time} is in the future")])
+    known = schedule_store.read(context.store, request.name)
+    if known is not None and request.time >= known.begins and not known.falls_on(request.time):
+        times = f"{known.expression} in {known.zone} does not fall on it"
+        raise SpecError([Fault("scheduledTime", f"{request.scheduled_time} is refused: {times}")])
     fire = firing.fire(context, request.name, request.time, request_id)
     shown = {"scheduledTime": iso(request.time, "seconds"), "verdict": None} if fire is None else fire_view(fire)
     return {"name": request.name, **shown}

@@ -212,6 +212,8 @@ def _finish(context: RequestContext, name: str, fire: Fire, request_id: str) -> 
     before them."""
     if fire.verdict is FireVerdict.RAN:
         context.wake.controller()
+    if fire.verdict is FireVerdict.QUEUED:
+        release(context, name, (), request_id)  # the run may have ended before this was stored
     for run_id in fire.replaces:
         record = _readable(context, run_id)
         if record is not None and not record.has_ended and not record.cancelled:

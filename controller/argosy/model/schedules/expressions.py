@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
+from itertools import takewhile
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from argosy.model.schedules.cron import FIRST_YEAR, LAST_YEAR, BadExpression, Cron
@@ -79,6 +80,13 @@ def next_times(text: str, zone: str, after: float, begins: float = 0.0, count: i
     while len(found) < count and (moment := next_time(text, zone, found[-1] if found else after, begins)) is not None:
         found.append(moment)
     return found
+
+
+def shows(expression: Cron | Once, zone: str, time: float) -> bool:
+    """Whether the clocks of the zone show one of its local times, for the first or the second time. time: epoch
+    seconds."""
+    shown = datetime.fromtimestamp(time, zone_of(zone)).replace(tzinfo=None)
+    return shown in takewhile(lambda each: each <= shown, _shown(expression, shown.date()))
 
 
 @lru_cache(256)

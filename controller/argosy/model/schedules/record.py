@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from argosy.model.schedules.expressions import Rate, next_times, parsed
+from argosy.model.schedules.expressions import Rate, next_times, parsed, shows
 from argosy.model.stored.damage import UnreadableState
 
 SCHEDULES = "SCHEDULES"  # partition; sort key = the schedule's name
@@ -124,6 +124,15 @@ class Schedule:
         """The latest possible time of the previous firing. AWS does not promise the exact second of a rate."""
         expression = parsed(self.expression, self.zone)
         return time - (expression.every_s / 2 if isinstance(expression, Rate) else 1)
+
+    def falls_on(self, time: float) -> bool:
+        """Whether the expression has a time. AWS does not promise the exact second of a rate, so a time of a rate is
+        one that has no other within half of its interval."""
+        expression = parsed(self.expression, self.zone)
+        if not isinstance(expression, Rate):
+            return shows(expression, self.zone, time)
+        others = [each.time for each in self.fires if not each.by_hand and each.time != time]
+        return all(abs(time - other) >= expression.every_s / 2 for other in others)
 
     def unseen(self, until: float, count: int) -> list[float]:
         """The first times without a verdict, up to a given time. A rate counts from its last firing, because AWS does

@@ -20,7 +20,7 @@ from argosy.api import reading
 from argosy.api.schedules import store as schedule_store
 from argosy.model.inbox import SubmitRequest
 from argosy.model.schedules.expressions import next_times
-from argosy.model.schedules.record import Overlap
+from argosy.model.schedules.record import Overlap, ScheduleState
 from argosy.model.stored.damage import FAULTS
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
@@ -35,6 +35,7 @@ TIMES = 4  # of a schedule in a trial
 TRIES = 3  # tries of a delivery: the first, and Lambda's two repeats
 LATE_S = 300.0
 DOUBLED, LATE, TOLD = 0.4, 0.3, 0.7  # chance of a delivery; chance that a run's end is reported
+PAUSED = 0.4  # share of trials in which a user pauses it, and resumes it later
 REFUSING = 0.3  # share of trials whose image is withdrawn in the middle
 SPEC: JSON = {
     "version": 1,
@@ -95,6 +96,10 @@ class ClockOfSchedules:
         if self._drawn("refuses") < REFUSING:
             ends_at = self._world.now + faulty_s * self._drawn("withdrawn")
             self._images.is_withdrawn = lambda: self._created_at is not None and self._world.now > ends_at
+        if self._drawn("is paused") < PAUSED:
+            first, last = sorted(self._drawn(what) * faulty_s for what in ("paused", "resumed"))
+            for at, action in ((first, "PauseSchedule"), (last, "ResumeSchedule")):
+                self._waiting.append(_Delivery(self._world.now + at, {"action": action, "name": NAME}))
 
     def act(self) -> None:
         """Ask for everything that is due by now."""
@@ -134,9 +139,26 @@ class ClockOfSchedules:
         """Whether it is over: answered, or given up."""
         delivery.tries += 1
         answer = self._ask(delivery.request)
+        if answer is not None and delivery.request["action"] == "ResumeSchedule":
+            self._check_resumed()
         if answer is not None and (verdict := answer.get("verdict")) is not None:
             self._facts.fires_answered[str(answer["scheduledTime"])] = str(verdict)
         return answer is not None or delivery.tries >= TRIES
+
+    def _check_resumed(self) -> None:
+        """What was queued waits for a run that is open, or does not wait any more."""
+        schedule = schedule_store.read(self._deployment.store, NAME)
+        assert schedule is not None
+        if schedule.waits and not any(self._is_open(run_id) for run_id in schedule.runs):
+            self._facts.violated(
+                "schedule", f"{NAME} was resumed, and a queued firing waits for no run", *schedule.runs
+            )
+
+    def _is_open(self, run_id: str) -> bool:
+        with suppress(*FAULTS):
+            record = reading.run(self._deployment.store, run_id)
+            return record is not None and not record.has_ended
+        return False
 
     def _tell_of_ends(self) -> None:
         announced = self._deployment.services.bus.announced
@@ -150,7 +172,9 @@ class ClockOfSchedules:
         """Waiting times are started first, so that every time has its verdict."""
         schedule = schedule_store.read(self._deployment.store, NAME)
         assert schedule is not None
-        if schedule.waits:
+        if schedule.state is ScheduleState.PAUSED:
+            self._ask({"action": "ResumeSchedule", "name": NAME})
+        elif schedule.waits:
             self._ask({"action": "ReleaseSchedules"})
         elif self._ask({"action": "DeleteSchedule", "name": NAME}) is not None:
             self.is_done = True
