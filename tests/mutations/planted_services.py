@@ -36,6 +36,7 @@ ROLLOUTS, LONG_LIFE = (
 DRAINED = "test_a_task_that_ends_with_its_drained_instance_is_no_reason_to_stop_another_one_in_the_same_tick"
 HELD = "test_with_a_suspended_run_of_an_earlier_revision_the_others_continue_and_its_tasks_count"
 GIVEN_UP = "test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it"
+NOT_STARTED = "test_in_the_tick_that_gives_a_revision_up_its_pending_tasks_do_not_start"
 NOW_AND_THEN = "test_tasks_that_are_healthy_now_and_then_do_not_keep_the_breaker_from_counting"
 WAITS_FOR_THAW = "test_a_deployment_of_what_a_user_has_frozen_waits_for_the_thaw"
 BASE = "tests.scenarios.test_on_demand_base"
@@ -204,6 +205,12 @@ def drained_counts_as_healthy(patch: Patch) -> None:
 @planted("the tick that gives a revision up still replaces tasks by it", check=scenario(ROLLOUTS, GIVEN_UP))
 def given_up_is_still_rolled_out(patch: Patch) -> None:
     patch.setattr(environments, "DeploymentStatus", SimpleNamespace(FAILED=None))
+
+
+@planted("the tick that gives a revision up launches its pending tasks", check=scenario(ROLLOUTS, NOT_STARTED))
+def given_up_is_launched(patch: Patch) -> None:
+    real = environments._slots
+    patch.setattr(environments, "_slots", lambda now, target, moment: real(now, target, moment) if target else ())
 
 
 @planted("a task that is healthy again closes the breaker of a deployment", check=scenario(LONG_LIFE, NOW_AND_THEN))

@@ -190,7 +190,9 @@ def _rollout(moment: Moment, env: Environment, hosts: _Hosts) -> Iterator[Action
     standing = replace(_standing(env, target, tasks, now), is_held=bool(suspended_runs(state, env)))
     notes = list(progress(moment, env, target, standing))
     if any(note.status is DeploymentStatus.FAILED for note in notes):
-        yield from notes  # a revision that is given up in this tick starts nothing and stops nothing
+        # A revision that is given up in this tick starts nothing and stops nothing; its pending tasks would start.
+        yield from _slots(step(tasks.wanted, desired, terms, is_frozen=True), None, moment)
+        yield from notes
         return
     yield from _slots(now, target, moment)
     yield from _stops(moment, tasks, now.stops, StopCause.REPLACED)

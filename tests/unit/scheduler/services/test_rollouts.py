@@ -20,7 +20,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
 from argosy.scheduler.due import next_due
 from argosy.scheduler.services.deployments import SUSPENDED
-from argosy.scheduler.services.environments import rollouts
+from argosy.scheduler.services.environments import given_up_by, rollouts
 from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.terms import terms_of_form
 from tests.builders import CELL, NOW, container_instance, instance_id, spec, submit_request
@@ -74,6 +74,17 @@ def test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it() -> Non
     acts = rollouts(Moment(state, {}, NOW + DRAINED_S, POLICY))
     assert [each.status for each in acts if isinstance(each, NoteDeployment)] == [DeploymentStatus.FAILED]
     assert not [each for each in acts if isinstance(each, StopAttempt)]
+
+
+def test_in_the_tick_that_gives_a_revision_up_its_pending_tasks_do_not_start() -> None:
+    state = serving(3, 3)
+    env, row = state.environments["web"], int(state.attempts.of_run(state.runs[RUN].number)[2])
+    state.attempts.remove(row)
+    state.runs[RUN].tasks.set(2, status=TaskStatus.PENDING)
+    env.deployments[-1] = ServiceDeployment(1, 1, NOW, status=DeploymentStatus.IN_PROGRESS, failures=3)
+    acts = rollouts(Moment(state, {}, NOW + DRAINED_S, POLICY))
+    assert [each for each in acts if isinstance(each, SetSlots)] == [SetSlots(RUN, parked=(2,))]
+    assert given_up_by(acts) == {RUN}
 
 
 def test_what_failed_again_and_again_is_well_when_nothing_has_failed_for_a_while_and_that_is_known_before() -> None:
