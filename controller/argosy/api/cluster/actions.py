@@ -108,8 +108,8 @@ def _faults(context: RequestContext, request: requests.ScaleCluster, now: float)
             yield Fault(f"instanceTypes[{place}]", f"this deployment has no fleet of {name}; it has: {known}")
     latest = now + RUN_LIMIT_S
     if request.until is not None and request.until > latest:
-        most = f"the latest time is {iso(latest, 'seconds')} ({latest:.0f}), {RUN_LIMIT_S // 86_400} days from now"
-        yield Fault("until", f"{request.until:.15g} s after 1970 is too late: {most}")
+        end = f"the latest time is {iso(latest, 'seconds')} ({latest:.0f}), {RUN_LIMIT_S // 86_400} days from now"
+        yield Fault("until", f"{request.until:.15g} s after 1970 is too late: {end}")
     if request.until is not None and request.until <= now:
         yield Fault("until", f"{iso(request.until)} is in the past: give a later time, or instances: 0 to keep none")
 
