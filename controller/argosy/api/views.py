@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,11 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
-from argosy.model.wording import utc
 
 JSON = dict[str, Any]
 FAILURES_SHOWN = 10
 OTHER_REASONS = "(other reasons)"
+FIRST_S, LAST_S = -62_135_596_800.0, 253_402_214_400.0  # of the calendar: 0001-01-01 and 9999-12-31
 _SPENT_ON = ("useful", "boot", "idle", "redone", "failed", "displaced")  # members of Costs
 
 
@@ -38,7 +39,8 @@ def iso(epoch_s: float, precision: str = "milliseconds") -> str | None:
     """`2026-11-21T06:27:33.000Z`; None for 0, which means "not yet". precision: as of `datetime.isoformat`."""
     if not epoch_s:
         return None
-    return utc(epoch_s).isoformat(timespec=precision).replace("+00:00", "Z")
+    shown = min(max(epoch_s, FIRST_S), LAST_S)  # a stored time must break no view
+    return datetime.fromtimestamp(shown, UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def run_view(record: RunRecord) -> JSON:
