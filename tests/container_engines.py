@@ -1,4 +1,7 @@
-"""Which container engines can tests use here? A fake always, podman and Docker where they really run containers."""
+"""Which container engines can tests use here? A fake always, podman and Docker where they really run containers.
+
+Where no Docker daemon answers, tests have one of their own, if it can be started (`docker_daemon`).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ import pytest
 from argosy.local.containers.engine import ENGINES, EngineRuntime, NoEngineError, check
 from argosy.local.containers.engine_run import label
 from argosy.local.containers.process import Ended, Isolation, Program
+from tests.docker_daemon import private_docker
 
 # Parameters of a fixture `engine`, besides "fake".
 REAL = [pytest.param(name, marks=pytest.mark.engine) for name in ("podman", "docker")]
@@ -60,10 +64,14 @@ def needs_a_loader(program: bytes) -> bool:
 def configuration(engine: str) -> dict[str, str] | str:
     """The environment in which a real engine runs containers here, or why it does not."""
     busybox = static_busybox()
+    given: dict[str, str] = {}
     try:
         check(engine)
     except NoEngineError as fault:
-        return str(fault)
+        own = private_docker() if engine == "docker" else str(fault)
+        if isinstance(own, str):
+            return own
+        given = own
     if busybox is None:
         return "there is no static busybox to build an image from (Debian: busybox-static)"
     folder = Path(tempfile.mkdtemp(prefix="argosy-engine-"))
@@ -73,7 +81,7 @@ def configuration(engine: str) -> dict[str, str] | str:
         (folder / "containers.conf").write_text(LIMITED)
         limited = {"CONTAINERS_CONF": str(folder / "containers.conf")}
         said = ""
-        for environment in ({}, limited) if engine == "podman" else ({},):
+        for environment in ({}, limited) if engine == "podman" else (given,):
             probe = [engine, "run", "--rm", "--network", "host", "argosy/probe", "exit 7"]
             build = [engine, "build", "--tag", "argosy/probe", str(folder)]
             told = {**os.environ, **environment}
@@ -84,7 +92,7 @@ def configuration(engine: str) -> dict[str, str] | str:
                     break
             else:
                 subprocess.run([engine, "rmi", "--force", "argosy/probe"], env=told, capture_output=True, check=False)
-                return {"limited": LIMITED} if environment else {}
+                return {"limited": LIMITED} if environment is limited else environment
         return f"{engine} cannot run a container here: {said[-200:]}"
     finally:
         shutil.rmtree(folder)
@@ -101,6 +109,8 @@ def use(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     if "limited" in found:
         (tmp_path / "containers.conf").write_text(found["limited"])
         monkeypatch.setenv("CONTAINERS_CONF", str(tmp_path / "containers.conf"))
+    for variable in found.keys() - {"limited"}:
+        monkeypatch.setenv(variable, found[variable])
     return name
 
 

@@ -29,7 +29,9 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def runtime(engine: str, images: Path, door: Door) -> Iterator[EngineRuntime]:
-    yield EngineRuntime(engine, images, door=door)
+    made = EngineRuntime(engine, images, door=door)
+    yield made
+    made.close()
     if "FAKE_ENGINE" not in os.environ:
         subprocess.run([engine, "rmi", "--force", "argosy/engine-test"], capture_output=True, check=False)
 
@@ -40,7 +42,8 @@ def test_lines_exit_code_and_environment_are_the_programs(engine: str, runtime: 
     assert started.end() == Ended(7)
     assert sorted(started.line() for _ in range(2)) == ["one x y=z", "two"]
     assert containers(engine, door.port) == []
-    assert set(threading.enumerate()) == before
+    runtime.close()  # Docker's containers share one listener until then
+    assert {each for each in set(threading.enumerate()) - before if "process_request" not in each.name} == set()
 
 
 def test_a_program_sees_nothing_of_this_machines_environment(runtime: EngineRuntime) -> None:
@@ -111,10 +114,14 @@ def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime
 @pytest.mark.usefixtures("busybox")
 def test_a_container_reaches_the_endpoint_where_it_is_on_this_machine(runtime: EngineRuntime, door: Door) -> None:
     before = set(threading.enumerate())
+    told = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{door.port}"}
+    host = "$(echo $AWS_ENDPOINT_URL | cut -d / -f 3 | cut -d : -f 1)"  # under Docker the bridge's address
+    host = host if "FAKE_ENGINE" in os.environ else host.replace("cut", "/bin/busybox cut")
     for _ in range(2):  # each in its own network
-        started = start(runtime, asking(door.port))
+        started = start(runtime, asking(door.port).replace("127.0.0.1", host), told)
         assert started.line().startswith("HTTP/1.1 204")
         assert started.end() == Ended(0)
+    runtime.close()
     assert {each for each in set(threading.enumerate()) - before if "process_request" not in each.name} == set()
 
 
@@ -317,9 +324,10 @@ def test_what_our_init_says_of_memory_is_the_reason_of_a_failure(
 
 @pytest.mark.parametrize("engine", REAL, indirect=True)
 @pytest.mark.usefixtures("busybox")
-def test_a_real_container_over_its_memory_says_so(runtime: EngineRuntime) -> None:
+def test_a_real_container_over_its_memory_says_so(engine: str, runtime: EngineRuntime) -> None:
     """podman gets it only from control groups of version 2; elsewhere the exit code suggests the cause."""
-    reason = OUT_OF_MEMORY if Path("/sys/fs/cgroup/cgroup.controllers").exists() else None
+    says_so = engine == "docker" or Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    reason = OUT_OF_MEMORY if says_so else None
     assert start(runtime, "/bin/busybox tail /dev/zero; exit $?").end() == Ended(137, reason)
 
 

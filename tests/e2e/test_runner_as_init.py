@@ -1,6 +1,7 @@
 """The runner as process 1 of real containers: an image with only a busybox, run under the usual restrictions.
 
-It needs podman, and the runner of `make runner`; without one of them these tests are skipped.
+podman gets it by an option, Docker as on an instance: its daemon's `init-path`. They need one of the engines, and the
+runner of `make runner`; what is missing is skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from uuid import uuid4
 
 import pytest
 
-from tests.container_engines import static_busybox, use
+from argosy.local.containers.engine import EngineRuntime
+from argosy.local.containers.engine_run import ContainerEngine, Door, run_arguments
+from argosy.local.containers.process import Isolation, Program
+from tests.container_engines import hello, start, static_busybox, use
+from tests.docker_daemon import private_docker
+from tests.fakes.serving import served
 from tests.fakes.signed_s3 import SignedS3, signed_s3
 from tests.fakes.waiting import until
 from tests.runners import OUTPUT, PART, RunnerUnderTest, built_runner
@@ -23,13 +29,21 @@ from tests.runners import OUTPUT, PART, RunnerUnderTest, built_runner
 pytestmark = [pytest.mark.e2e, pytest.mark.engine]
 
 IMAGE = "argosy/runner-as-init"
-STRICT = [
-    "--user=10001:10001",
-    "--read-only",
-    "--read-only-tmpfs=false",
-    "--cap-drop=ALL",
-    "--security-opt=no-new-privileges",
-]
+STRICT = ["--user=10001:10001", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
+# What ecs-init gives the agent's container, which it starts with Init (`ecs-init/docker` of aws/amazon-ecs-agent).
+AGENT = {
+    "ECS_LOGFILE": "/log/ecs-agent.log",
+    "ECS_DATADIR": "/data",
+    "ECS_AGENT_CONFIG_FILE_PATH": "/etc/ecs/ecs.config.json",
+    "ECS_UPDATE_DOWNLOAD_DIR": "/var/cache/ecs",
+    "ECS_UPDATES_ENABLED": "true",
+    "ECS_AVAILABLE_LOGGING_DRIVERS": '["json-file","syslog","awslogs","fluentd","none"]',
+    "ECS_ENABLE_TASK_IAM_ROLE": "true",
+    "ECS_ENABLE_TASK_IAM_ROLE_NETWORK_HOST": "true",
+    "ECS_AGENT_LABELS": "",
+    "ECS_VOLUME_PLUGIN_CAPABILITIES": '["efsAuth"]',
+    "ECS_ENABLE_TASK_ENI": "true",
+}
 # Orphans that have ended are gone, and not only dead: besides process 1 and this shell nothing is left.
 ORPHANS = """
 for n in 1 2 3; do (/bin/busybox sh -c "echo >/dev/shm/$n" &); done
@@ -47,8 +61,9 @@ class Box:
     """Containers of the image, with the runner as their init."""
 
     def __init__(self, engine: str, runner: Path) -> None:
-        self._words = [engine, "run", "--rm", "--network=host", "--init", f"--init-path={runner}"]
-        self._engine = engine
+        self._words = [engine, "run", "--rm", "--network=host", "--init"]
+        self._words += [f"--init-path={runner}"] if engine == "podman" else []
+        self.engine = engine
 
     def run(self, *words: str, **more: object) -> subprocess.CompletedProcess[bytes]:
         command = self.command(*words, **more)
@@ -61,20 +76,22 @@ class Box:
         assert isinstance(options, (list, tuple))
         environment = told if isinstance(told, dict) else {}
         given = [f"--env={key}={value}" for key, value in environment.items()]
+        if self.engine == "podman" and "--read-only" in options:
+            given.append("--read-only-tmpfs=false")
         return [*self._words, *([f"--name={name}"] if name else []), *options, *given, IMAGE, *words]
 
     def signal(self, name: str, number: str) -> None:
-        subprocess.run([self._engine, "kill", f"--signal={number}", name], check=True, capture_output=True)
+        subprocess.run([self.engine, "kill", f"--signal={number}", name], check=True, capture_output=True)
 
 
-@pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+@pytest.fixture(scope="module", params=["podman", "docker"])
+def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     runner = built_runner()
     if runner is None:
         pytest.skip("the Go runner is not built: make runner")
     folder = tmp_path_factory.mktemp("image")
     with pytest.MonkeyPatch.context() as shell:
-        engine = use("podman", folder, shell)
+        engine = use(request.param, folder, shell) if request.param == "podman" else with_init(runner.resolve(), shell)
         shutil.copy(static_busybox() or "", folder / "busybox")
         (folder / "Dockerfile").write_text("FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\n")
         built = subprocess.run(
@@ -83,6 +100,18 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
         assert built.returncode == 0, built.stderr
         yield Box(engine, runner.resolve())
         subprocess.run([engine, "rmi", "--force", IMAGE], capture_output=True, check=False)
+
+
+def with_init(runner: Path, shell: pytest.MonkeyPatch) -> str:
+    """A Docker daemon whose containers have this init."""
+    own = private_docker(runner)
+    if isinstance(own, str):
+        pytest.skip(own)
+    if static_busybox() is None:
+        pytest.skip("there is no static busybox (Debian: busybox-static)")
+    for variable, value in own.items():
+        shell.setenv(variable, value)
+    return "docker"
 
 
 @pytest.fixture
@@ -170,3 +199,66 @@ def test_a_full_disk_is_reported(box: Box, task: RunnerUnderTest) -> None:
     assert ended.returncode == 75
     assert ended.stderr.startswith(b"argosy: ")
     assert b"no space left" in ended.stderr
+
+
+def test_the_agents_own_container_ends_and_stops_as_under_any_init(box: Box, tmp_path: Path) -> None:
+    """ecs-init takes the agent's exit codes as its orders (5: do not start again; 42: take the update)."""
+    rights = ["--cap-add=NET_ADMIN", "--cap-add=SYS_ADMIN", "--userns=host"]
+    for code in (0, 5, 42):
+        assert box.shell(f"exit {code}", options=rights, told=AGENT).returncode == code
+    seen = box.shell("/bin/busybox env", options=rights, told=AGENT).stdout.decode().splitlines()
+    assert {f"{name}={value}" for name, value in AGENT.items()} <= set(seen)
+    assert not [line for line in seen if line.startswith("ARGOSY")]
+    name, log = f"argosy-agent-{uuid4().hex[:8]}", tmp_path / "log"
+    with log.open("wb") as out:
+        command = box.command(
+            "/bin/sh", "-c", "echo ready; /bin/busybox sleep 600", options=rights, told=AGENT, name=name
+        )
+        with subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL) as process:
+            until(lambda: b"ready" in log.read_bytes(), 60)
+            box.signal(name, "TERM")
+            assert process.wait(60) == 143
+
+
+def test_docker_says_which_init_its_containers_have(box: Box) -> None:
+    """What the boot script asks before an instance gets its attribute."""
+    if box.engine == "podman":
+        pytest.skip("podman has no daemon")
+    asked = ["docker", "info", "--format", "{{.InitBinary}}"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    runner = built_runner()
+    assert runner is not None
+    assert said == str(runner.resolve())
+
+
+def test_docker_takes_the_words_for_gpus_and_refuses_where_it_has_none(box: Box) -> None:
+    if box.engine == "podman":
+        pytest.skip("podman's are devices")
+    words = run_arguments(
+        ContainerEngine("docker", gpus=2),
+        f"argosy-gpu-{uuid4().hex[:8]}",
+        Program(["true"], {}, Path("/"), 64, isolation=Isolation(IMAGE, gpu_ordinals=(0, 1))),
+    )
+    words[words.index("bridge")] = "none"
+    refused = subprocess.run([*words[:2], "--rm", *words[2:]], capture_output=True, text=True, check=False)
+    assert refused.returncode == 125
+    assert 'could not select device driver "" with capabilities: [[gpu]]' in refused.stderr
+
+
+def test_local_mode_runs_a_users_program_under_a_docker_with_our_init(
+    box: Box, task: RunnerUnderTest, tmp_path: Path
+) -> None:
+    if box.engine == "podman":
+        pytest.skip("tests/contract/test_container_engines.py has podman")
+    folder = tmp_path / "containers" / "engine-test"
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text(f"FROM {IMAGE}\n")
+    environment, box_of = told(task, result="none"), {"entry_point": "argosy:program"}
+    with served(hello) as server:
+        door = Door(server.port, server.serve_too)
+        runtime = EngineRuntime("docker", folder.parent, door=door, runner=built_runner())
+        try:
+            for words, code in (("/bin/sh", 0), ("/no/such/program", 127)):
+                assert start(runtime, words, environment, isolation=box_of, has_runner=True).end().exit_code == code
+        finally:
+            runtime.close()
