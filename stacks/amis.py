@@ -85,6 +85,7 @@ def main(arguments: Sequence[str], account: Account | None = None) -> int:
         after = pin(settings, before, "--newest" in arguments, account or Account(profile_of(arguments)))
     except (BotoCoreError, ClientError) as fault:
         print(f"The AMIs cannot be pinned: {fault}", file=sys.stderr)
+        print("Nothing was changed. Allow the call, or name the AMIs in the setting `amis`.", file=sys.stderr)
         return AWS_FAULT
     for region, kinds in after.items():
         for kind, ami in kinds.items():

@@ -53,6 +53,12 @@ def test_one_instance_type_is_named_as_in_the_stack_that_people_know() -> None:
         settings_of(cdk.App(context=context_of(("-c", "gpuInstanceType=c5.large"))))
 
 
+def test_the_cdks_own_name_of_the_qualifier_is_the_setting() -> None:
+    given = context_of(("-c", "@aws-cdk/core:bootstrapQualifier=company"))
+    assert settings_of(cdk.App(context=given)).bootstrap_qualifier == "company"
+    assert settings_of(cdk.App(context=given | {"bootstrapQualifier": "own"})).bootstrap_qualifier == "own"
+
+
 def images_of(*arguments: str) -> tuple[str, ...]:
     return settings_of(cdk.App(context=context_of(arguments))).images
 
