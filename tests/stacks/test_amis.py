@@ -9,6 +9,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from argosy.settings.amis import newest_ami_parameter
@@ -105,6 +106,25 @@ def test_the_profile_decides_the_account_and_without_credentials_there_is_a_sent
 ) -> None:
     assert amis.main(arguments) == 3
     assert capsys.readouterr().err.startswith(says)
+    assert stored(folder) == {"other": 1}
+
+
+@pytest.mark.parametrize("call", ["newest", "deployed"])
+def test_a_call_that_the_organization_denies_is_said_in_awss_words_and_pins_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    class Denied(Numbered):
+        def __getattribute__(self, name: str) -> Any:
+            return denied if name == call else super().__getattribute__(name)
+
+    def denied(*_: Any) -> Any:
+        error = {"Code": "AccessDeniedException", "Message": "explicit deny in a service control policy"}
+        raise ClientError({"Error": error}, call)
+
+    assert amis.main(["-c", "cells=us-east-1"], Denied(1)) == 3
+    said = capsys.readouterr().err
+    assert "explicit deny in a service control policy" in said
+    assert said.endswith("Nothing was changed. Allow the call, or name the AMIs in the setting `amis`.\n")
     assert stored(folder) == {"other": 1}
 
 
