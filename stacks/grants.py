@@ -204,6 +204,29 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
         # EC2's list calls have no resource. Launch templates: whether a fleet launches from the newest version.
         allow([*_market(arns), "ec2:DescribeLaunchTemplates", "ec2:DescribeInstanceStatus"], ["*"]),
         allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
+        *_on_demand(arns),
+    ]
+
+
+def _on_demand(arns: Arns) -> list[iam.PolicyStatement]:
+    """A fleet of type instant launches with the caller's rights: only from our launch templates, and with our tag.
+    Role, image and security group come from the template; the deployment alone makes versions of it."""
+
+    def ec2(*names: str) -> list[str]:
+        return [arn for name in names for arn in arns.everywhere("ec2", f"{name}/*")]
+
+    ours: dict[str, str | list[str]] = {"aws:ResourceTag/argosy:stage": arns.settings.stage}
+    tagged: dict[str, str | list[str]] = {"aws:RequestTag/argosy:stage": arns.settings.stage}
+    with_template: dict[str, str | list[str]] = {"ec2:LaunchTemplate": ec2("launch-template")}
+    made: dict[str, str | list[str]] = {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}
+    images = [f"arn:{arns.partition}:ec2:{cell}::image/*" for cell in arns.settings.cells]
+    return [
+        allow(["ec2:CreateFleet"], ec2("fleet"), StringEquals=tagged),
+        allow(["ec2:CreateFleet", "ec2:RunInstances"], ec2("launch-template"), StringEquals=ours),
+        allow(["ec2:CreateFleet"], [*images, *ec2("instance", "subnet", "volume")]),
+        allow(["ec2:RunInstances"], ec2("instance"), ArnLike=with_template),
+        allow(["ec2:RunInstances"], [*images, *ec2("network-interface", "security-group", "subnet", "volume")]),
+        allow(["ec2:CreateTags"], ec2("fleet", "instance", "volume"), StringEquals=made),
     ]
 
 

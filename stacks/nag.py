@@ -12,6 +12,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import IConstruct
 
+_LAUNCHED = ("network-interface", "security-group", "volume")
 # (how the resource ends, why); the first that fits.
 WILDCARDS = (
     (":repository/*", "Runs may use any image of this account's registry."),
@@ -28,6 +29,7 @@ WILDCARDS = (
         "ModifyFleet also needs rights on the AMI of a fleet's template, which is AWS's own; the fleet must be ours.",
     ),
     (":subnet/*", "The same for the fleet's subnet; the fleet must carry our tag."),
+    *((f":{kind}/*", "What an on-demand launch makes or names; only from our launch templates.") for kind in _LAUNCHED),
     (":launch-template/*", "The same for the fleet's template; a condition asks for our ownership tag."),
     (":instance/*", "Instances come and go; a condition asks for our ownership tag."),
     ("/*", "The members of one bucket or one cluster come and go."),

@@ -81,7 +81,7 @@ def prepared(run_id: str = RUN_ID, **overrides: Any) -> RunPrepared:
 
 
 def fleet(instance_type: str = "c5.xlarge", zone: str = "us-east-1a", **overrides: Any) -> FleetSeen:
-    values: dict[str, Any] = {"fleet_id": f"fleet-{instance_type}-{zone}", "spot_target": 0, "on_demand_target": 0}
+    values: dict[str, Any] = {"fleet_id": f"fleet-{instance_type}-{zone}", "spot_target": 0}
     return FleetSeen(CELL, instance_type, zone, **{**values, **overrides})
 
 

@@ -29,7 +29,6 @@ class FakeEc2:
     instances: dict[str, dict[str, Any]] = field(default_factory=dict)
     templates: dict[str, str] = field(default_factory=dict)  # id -> stage
     refuses: set[str] = field(default_factory=set)
-    takes: int = 0  # how many targets a ModifyFleet has to name: 1 or 3; 0 = any
     calls: list[str] = field(default_factory=list)
 
     def add_fleet(self, fleet_id: str, *, stage: str = "main", target: int = 0, state: str = "active") -> None:
@@ -73,7 +72,7 @@ class FakeEc2:
         self.calls.append(f"modify {FleetId}")
         if FleetId in self.refuses:
             raise refusal("FleetNotInModifiableState")
-        if self.takes and len(TargetCapacitySpecification) != self.takes:
+        if len(TargetCapacitySpecification) != 1:
             raise refusal("InvalidTargetCapacitySpecification")
         self.fleets[FleetId]["TargetCapacitySpecification"] = TargetCapacitySpecification
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
+from argosy.aws import fleets, on_demand
+from argosy.aws.fleet_templates import FleetTemplates
 from argosy.aws.fleets import AwsFleets
+from argosy.aws.on_demand import OnDemandOrders
 from argosy.catalogue.lookup import Overheads
 from argosy.lifecycle import charges, hosts, pools
 from argosy.market import cover, offers
@@ -19,6 +23,7 @@ from tests.fakes.trials import SMALL, WARM
 from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.buying.test_fleets_of_pools"
+ORDERS = "tests.scenarios.test_on_demand_orders"
 WHOLE = "tests.unit.market.test_whole_price"
 PATIENCE = "test_an_hourly_cap_below_every_offer_ends_the_run_exactly_when_its_patience_ends"
 CHOICE = "test_small_instances_are_bought_only_where_they_are_cheaper_with_a_disk_and_an_address_each"
@@ -73,22 +78,41 @@ def a_refusal_spoils_the_call(patch: Patch) -> None:
     ),
 )
 def targets_are_split(patch: Patch) -> None:
-    def modify(self: AwsFleets, cell: Any, action: Any, fleet_id: str) -> None:
-        spot, on_demand = action.spot_target, action.on_demand_target
-        self._templates.modify_fleet(
-            cell,
-            {
-                "FleetId": fleet_id,
-                "ExcessCapacityTerminationPolicy": "no-termination",
-                "TargetCapacitySpecification": {
-                    "TotalTargetCapacity": spot + on_demand,
-                    "SpotTargetCapacity": spot,
-                    "OnDemandTargetCapacity": on_demand,
-                },
-            },
-        )
+    real = FleetTemplates.modify_fleet
 
-    patch.setattr(AwsFleets, "_modify", modify)
+    def modify(self: FleetTemplates, cell: Any, request: Any) -> None:
+        total = request["TargetCapacitySpecification"]["TotalTargetCapacity"]
+        split = {"TotalTargetCapacity": total, "SpotTargetCapacity": total, "OnDemandTargetCapacity": 0}
+        real(self, cell, {**request, "TargetCapacitySpecification": split})
+
+    patch.setattr(FleetTemplates, "modify_fleet", modify)
+
+
+@planted(
+    "an on-demand order has another token each time it is sent, so a lost reply buys again",
+    check=scenario(ORDERS, "test_an_order_whose_reply_was_lost_is_sent_again_under_its_token_and_buys_nothing_more"),
+)
+def orders_have_fresh_tokens(patch: Patch) -> None:
+    patch.setattr(on_demand, "token_of", lambda pool, epoch: uuid4().hex)
+
+
+@planted(
+    "a refused on-demand order is sent again in every tick",
+    check=scenario(ORDERS, "test_a_refusal_is_learned_and_keeps_spot_out_of_it"),
+)
+def refused_orders_are_repeated(patch: Patch) -> None:
+    failed = OnDemandOrders._failed
+    patch.setattr(
+        OnDemandOrders, "_failed", lambda self, cell, pool, error: NotCarriedOut(str(failed(self, cell, pool, error)))
+    )
+
+
+@planted(
+    "only instances of listed fleets are ours, so those of on-demand orders vanish",
+    check=scenario(ORDERS, "test_one_that_works_for_long_is_seen_in_every_sweep"),
+)
+def templates_prove_nothing(patch: Patch) -> None:
+    patch.setattr(fleets, "_launchers", lambda fleet: iter([fleet["FleetId"]]))
 
 
 @planted(

@@ -66,10 +66,28 @@ def test_fleets_and_instances_of_others_are_out_of_reach(home: Template, wide: d
     assert found
 
 
-def test_no_function_may_create_instances_fleets_or_roles(home: Template, wide: dict[str, Template]) -> None:
-    forbidden = ("ec2:RunInstances", "ec2:CreateFleet", "ec2:RequestSpot", "ec2:CreateTags", "iam:Create", "iam:Put")
+def test_no_function_may_create_roles_and_only_controllers_may_buy_from_our_launch_templates_alone(
+    home: Template, wide: dict[str, Template]
+) -> None:
+    buying = ("ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateTags")
+    found = set()
     for statement in every(wide, home):
-        assert not [action for action in statement.actions if action.startswith(forbidden)]
+        assert not [each for each in statement.actions if each.startswith(("ec2:RequestSpot", "iam:Create", "iam:Put"))]
+        if not set(buying) & set(statement.actions):
+            continue
+        assert "Controller" in statement.policy
+        kinds = {resource.rpartition(":")[2].partition("/")[0] for resource in statement.resources}
+        conditions = statement.conditions.get("StringEquals", {})
+        if "launch-template" in kinds:
+            assert conditions["aws:ResourceTag/argosy:stage"] in ("main", "dev")
+        if kinds == {"fleet"}:
+            assert conditions["aws:RequestTag/argosy:stage"] in ("main", "dev")
+        if "ec2:CreateTags" in statement.actions:
+            assert conditions == {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}
+        if "ec2:RunInstances" in statement.actions and "instance" in kinds:
+            assert "ec2:LaunchTemplate" in statement.conditions["ArnLike"]
+        found |= {(action, kind) for action in statement.actions for kind in kinds}
+    assert {("ec2:CreateFleet", "fleet"), ("ec2:RunInstances", "instance"), ("ec2:CreateTags", "fleet")} <= found
 
 
 def test_the_api_only_reads_task_definitions_and_writes_only_requests(home: Template) -> None:

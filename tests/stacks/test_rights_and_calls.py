@@ -38,6 +38,7 @@ RIGHTS = {
     **{
         f"elbv2:{verb.lower()}_targets": (f"elasticloadbalancing:{verb}Targets",) for verb in ("Register", "Deregister")
     },
+    "ec2:create_fleet": ("ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateTags", "iam:PassRole to ec2.amazonaws.com"),
     "ec2:modify_fleet": ("ec2:ModifyFleet", "iam:PassRole to ec2.amazonaws.com"),
 }
 WRITES = {"Put": "dynamodb:PutItem", "Update": "dynamodb:UpdateItem", "Delete": "dynamodb:DeleteItem"}

@@ -72,6 +72,27 @@ def fleet(said: JSON) -> list[Asked]:
     return [Asked("ec2:ModifyFleet", arn("ec2", f"fleet/{said['FleetId']}"), OURS)]
 
 
+TEMPLATE = arn("ec2", "launch-template/lt-1")
+
+
+def bought(said: JSON) -> list[Asked]:
+    """On demand: EC2 asks for the rights of the fleet and for those of the launch."""
+    image, subnet = "arn:aws:ec2:us-east-1::image/ami-1", arn("ec2", "subnet/subnet-1")
+    requested = {"aws:RequestTag/argosy:stage": said["TagSpecifications"][0]["Tags"][0]["Value"]}
+    launched = [arn("ec2", f"{kind}/x-1") for kind in ("network-interface", "security-group", "volume")]
+    with_template = {"ec2:LaunchTemplate": TEMPLATE}
+    return [
+        Asked("ec2:CreateFleet", arn("ec2", "fleet/*"), requested),
+        *(Asked("ec2:CreateFleet", each, OURS) for each in (TEMPLATE, image, subnet, arn("ec2", "instance/*"))),
+        Asked("ec2:RunInstances", arn("ec2", "instance/*"), with_template),
+        *(Asked("ec2:RunInstances", each, {**OURS, **with_template}) for each in (TEMPLATE, image, subnet, *launched)),
+        *(
+            Asked("ec2:CreateTags", arn("ec2", f"{kind}/*"), {"ec2:CreateAction": action})
+            for kind, action in (("fleet", "CreateFleet"), ("instance", "RunInstances"), ("volume", "RunInstances"))
+        ),
+    ]
+
+
 def bucket(action: str, said: JSON) -> list[Asked]:
     return [Asked(action, f"arn:aws:s3:::{said['Bucket']}/{said.get('Key', '')}")]
 
@@ -109,6 +130,7 @@ BY_CALL: dict[str, Callable[[JSON], list[Asked]]] = {
     "ecs DescribeTaskDefinition": lambda said: [Asked("ecs:DescribeTaskDefinition")],
     "ecs DeregisterTaskDefinition": lambda said: [Asked("ecs:DeregisterTaskDefinition")],
     "ec2 ModifyFleet": fleet,
+    "ec2 CreateFleet": bought,
     "ec2 TerminateInstances": lambda said: [
         Asked("ec2:TerminateInstances", arn("ec2", f"instance/{each}"), OURS) for each in said["InstanceIds"]
     ],
@@ -217,6 +239,10 @@ NEVER: list[tuple[str, Asked]] = [
     (CONTROLLER, Asked("ecs:RunTask", arn("ecs", "task-definition/theirs:1"), {"ecs:cluster": CLUSTER})),
     (CONTROLLER, Asked("ecs:StopTask", arn("ecs", "task/other/1"), OTHERS)),
     (CONTROLLER, Asked("ec2:ModifyFleet", arn("ec2", "fleet/fleet-1"), {"aws:ResourceTag/argosy:stage": "dev"})),
+    (CONTROLLER, Asked("ec2:RunInstances", arn("ec2", "instance/*"))),
+    (CONTROLLER, Asked("ec2:RunInstances", TEMPLATE, {"aws:ResourceTag/argosy:stage": "dev"})),
+    (CONTROLLER, Asked("ec2:CreateFleet", arn("ec2", "fleet/*"))),
+    (CONTROLLER, Asked("ec2:CreateTags", arn("ec2", "instance/i-1"))),
     (CONTROLLER, Asked("ec2:CreateVpc", arn("ec2", "vpc/*"))),
     (CONTROLLER, Asked("lambda:UpdateFunctionCode", arn("lambda", f"function:{API}"))),
     (CONTROLLER, Asked("s3:DeleteObject", f"{RESULTS}/run/part-0")),

@@ -27,7 +27,11 @@ EVERYWHERE = {
     "ecs:RegisterTaskDefinition",  # the name is the hash of the content; PassRole decides the roles of a definition
 }
 # Resource types that the reference calls optional, but that a call needs whenever the fleet has one.
-ASKED_FOR_TOO = {"ec2:ModifyFleet": {"image", "launch-template", "subnet"}}
+ASKED_FOR_TOO = {
+    "ec2:ModifyFleet": {"image", "launch-template", "subnet"},
+    "ec2:CreateFleet": {"image", "launch-template", "subnet", "volume"},
+    "ec2:RunInstances": {"launch-template", "volume"},
+}
 
 
 @cache

@@ -94,7 +94,7 @@ class CallRates:
     launches: TokenBucket  # RunTask and StopTask; the reserve is for stops
     reads: TokenBucket  # ECS List* and Describe* of tasks and container instances
     definitions: TokenBucket  # RegisterTaskDefinition and DeregisterTaskDefinition; the reserve is for the first
-    fleets: TokenBucket  # ModifyFleet, TerminateInstances
+    fleets: TokenBucket  # ModifyFleet, CreateFleet, TerminateInstances
 
     @classmethod
     def of_aws(cls, clock: Callable[[], float], sleep: Callable[[float], None], times: float = 1) -> CallRates:

@@ -144,6 +144,8 @@ class AwsExecutor:
             if not target.fleet_id:
                 accepted[target.pool] = isinstance(event, TargetAccepted)
             yield event
+        for target in targets:
+            yield from shielded(target, lambda action: self._fleets.buy(action, state, deadline))
         for terminate in _of(Terminate, actions):
             yield from shielded(terminate, lambda action: self._fleets.terminate(action, state, accepted, deadline))
         for read in _of(ReadHistory, actions):

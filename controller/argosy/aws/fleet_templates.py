@@ -28,6 +28,7 @@ class FleetTemplates:
         """clock: seconds."""
         self._clock = clock
         self._ours = [{"Name": f"tag:{stage_tag}", "Values": [stage]}]
+        self._configs: dict[str, Mapping[str, Any]] = {}  # by fleet id: what it launches, in the newest version
         self._newer: dict[str, list[dict[str, Any]]] = {}  # by fleet id: what its LaunchTemplateConfigs should be
         # By fleet id and version: refusals in a row, and when to try again.
         self._refused: dict[tuple[str, str], tuple[int, float]] = {}
@@ -40,11 +41,16 @@ class FleetTemplates:
         for fleet_id, each in configs.items():
             self._newer.pop(fleet_id, None)
             config = _moved(each[0], newest) if len(each) == 1 else None
+            self._configs[fleet_id] = config or (each[0] if each else {})
             if config and self._may_ask(fleet_id, config["LaunchTemplateSpecification"]["Version"]):
                 self._newer[fleet_id] = [config]
 
     def is_behind(self, fleet_id: str) -> bool:
         return fleet_id in self._newer
+
+    def config(self, fleet_id: str) -> Mapping[str, Any]:
+        """The launch template and overrides of a listed fleet, in the newest version; empty without one."""
+        return self._configs.get(fleet_id, {})
 
     def modify_fleet(self, cell: Cell, request: Mapping[str, Any]) -> None:
         """ModifyFleet, to the newest version if the fleet is behind. A version that EC2 refuses does not hold the

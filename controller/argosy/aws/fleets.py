@@ -19,6 +19,7 @@ from typing import Any
 from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages, read_each
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
+from argosy.aws.on_demand import OnDemandOrders
 from argosy.aws.placement_scores import PlacementScores
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
@@ -39,12 +40,12 @@ from argosy.model.state import State
 STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
 LIVE_FLEETS = ("submitted", "active", "modifying")
 STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances still run: Argosy has to end them
-SPLIT_REFUSED = "InvalidTargetCapacitySpecification"  # "Currently we only support total target capacity modification"
 HISTORY_S = 1800.0  # of a fleet's history: a fleet that fails says so every few minutes (EC2 keeps 48 hours)
 HISTORY_PAGES = 3  # of up to 1,000 records
 # DescribeInstanceStatus has a filter for each check, and filters have to hold together: one call for each.
 CHECKS = {"SystemStatus": "system", "InstanceStatus": "instance", "AttachedEbsStatus": "attached-ebs"}
-FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself, so it cannot be forged
+FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself, so it cannot be forged; the other one, too
+LAUNCHER_TAGS = FLEET_OF_INSTANCE_TAG, "aws:ec2launchtemplate:id"  # fleets of type instant are not listed
 
 log = logging.getLogger(__name__)
 
@@ -62,9 +63,10 @@ class AwsFleets:
         self._stage, self._cells, self._clock = stage, cells, clock
         self._prices, self._scores = SpotPrices(), scores
         self._templates = FleetTemplates(STAGE_TAG, stage, clock)
-        self._ours: dict[str, set[str]] = {}  # by cell: ids of all our fleets that were ever listed
+        # By cell: ids of all our fleets that were ever listed, and of their launch templates.
+        self._ours: dict[str, set[str]] = {}
         self._unlisted: dict[str, CallFailure] = {}  # by cell: EC2's refusal to list its fleets, in this pass
-        self._on_demand: set[str] = set()  # ids of fleets that have had an on-demand target in this process
+        self._orders = OnDemandOrders({STAGE_TAG: stage}, self._templates, clock)
 
     def list_before_buying(self, targets: Iterable[SetTarget], state: State, deadline: float) -> None:
         """Once in each cell, and not in each of its threads: each fleet's launch template must be known before anything
@@ -90,33 +92,36 @@ class AwsFleets:
         cell = self._cells.get(pool.cell) if pool else None
         if pool is None or cell is None:
             return NotCarriedOut(f"there is no fleet for {action.pool}")
-        target = action.spot_target + action.on_demand_target
-        if target and cell.name not in self._ours:
-            unlisted = self._unlisted.get(cell.name)
-            return _not_set(action, unlisted) if unlisted else NotCarriedOut(TIME_WAS_UP)
+        if action.spot_target and cell.name not in self._ours:
+            return self._not_listed(action, cell)
         if not cell.rates.fleets.take(deadline):
             return NotCarriedOut(TIME_WAS_UP)
         try:
-            self._modify(cell, action, action.fleet_id or pool.fleet_id)
+            self._templates.modify_fleet(
+                cell,
+                {
+                    "FleetId": action.fleet_id or pool.fleet_id,
+                    "ExcessCapacityTerminationPolicy": "no-termination",
+                    "TargetCapacitySpecification": {"TotalTargetCapacity": action.spot_target},
+                },
+            )
         except AWS_ERRORS as error:
             return _not_set(action, _heard(cell, error))
-        return TargetAccepted(action.pool, action.spot_target, action.on_demand_target, action.fleet_id)
+        return TargetAccepted(action.pool, action.spot_target, action.fleet_id)
 
-    def _modify(self, cell: Cell, action: SetTarget, fleet_id: str) -> None:
-        """Send the total alone as long as the fleet has had no on-demand target. The user guide names the split by
-        purchase, but public code quotes a refusal of it (notes/unconfirmed.md). Raises AWS_ERRORS."""
-        request = {"FleetId": fleet_id, "ExcessCapacityTerminationPolicy": "no-termination"}
-        total = {"TotalTargetCapacity": action.spot_target + action.on_demand_target}
-        split = {"SpotTargetCapacity": action.spot_target, "OnDemandTargetCapacity": action.on_demand_target}
-        if action.on_demand_target:
-            self._on_demand.add(fleet_id)
-        if fleet_id in self._on_demand:
-            try:
-                return self._templates.modify_fleet(cell, request | {"TargetCapacitySpecification": total | split})
-            except AWS_ERRORS as error:
-                if action.on_demand_target or classify(error).code != SPLIT_REFUSED:
-                    raise
-        return self._templates.modify_fleet(cell, request | {"TargetCapacitySpecification": total})
+    def buy(self, action: SetTarget, state: State, deadline: float) -> list[Event]:
+        """Carry out the open on-demand order of the action's pool, if there is one."""
+        pool = state.pools.get(action.pool)
+        cell = self._cells.get(pool.cell) if pool else None
+        if pool is None or cell is None or not pool.on_demand_count or action.fleet_id:
+            return []
+        if cell.name not in self._ours:
+            return [self._not_listed(action, cell)]
+        return self._orders.buy(cell, pool, state.epoch, deadline)
+
+    def _not_listed(self, action: SetTarget, cell: Cell) -> Event:
+        unlisted = self._unlisted.get(cell.name)
+        return _not_set(action, unlisted) if unlisted else NotCarriedOut(TIME_WAS_UP)
 
     def terminate(self, action: Terminate, state: State, accepted: Mapping[str, bool], deadline: float) -> list[Event]:
         """accepted: for each pool whose target was set in this pass, whether EC2 accepted it.
@@ -203,23 +208,19 @@ class AwsFleets:
         ]
         found = [(pool, fleet) for pool, fleet in tagged if _state(fleet) != STILL_RUNNING]
         self._templates.note(cell, [fleet for _, fleet in found], check_time)
-        self._ours.setdefault(cell.name, set()).update(fleet["FleetId"] for _, fleet in tagged)
+        self._ours.setdefault(cell.name, set()).update(name for _, fleet in tagged for name in _launchers(fleet))
         types = {pool.split("/")[0] for pool, _ in found}
         prices = self._prices.of(cell, types, now, check_time)
         scores = self._scores.of(cell, types, now, check_time) if self._scores else None
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
             price, priced_at = prices.get((instance_type, zone), (None, 0.0))
-            target = fleet.get("TargetCapacitySpecification", {})
-            if target.get("OnDemandTargetCapacity"):
-                self._on_demand.add(fleet["FleetId"])
             yield FleetSeen(
                 cell=cell.name,
                 instance_type=instance_type,
                 zone=zone,
                 fleet_id=fleet["FleetId"],
-                spot_target=int(target.get("SpotTargetCapacity") or 0),
-                on_demand_target=int(target.get("OnDemandTargetCapacity") or 0),
+                spot_target=int(fleet.get("TargetCapacitySpecification", {}).get("TotalTargetCapacity") or 0),
                 spot_usd_per_hour=price,
                 priced_at=priced_at,
                 is_modifying=_state(fleet) == "modifying",
@@ -245,7 +246,7 @@ class AwsFleets:
                 ours = [
                     instance
                     for instance in reservation["Instances"]
-                    if _tags(instance).get(FLEET_OF_INSTANCE_TAG) in self._ours[cell.name]
+                    if self._ours[cell.name].intersection(map(_tags(instance).get, LAUNCHER_TAGS))
                 ]
                 yield from read_each(partial(_host_seen, cell=cell.name, failed=failed), ours)
 
@@ -335,6 +336,14 @@ def _host_seen(instance: Mapping[str, Any], cell: str, failed: Mapping[str, str]
 def _state(fleet: Mapping[str, Any]) -> str:
     """With underscores. The API reference spells `deleted_running`, and its filter `deleted-running`."""
     return str(fleet.get("FleetState") or LIVE_FLEETS[0]).replace("-", "_")
+
+
+def _launchers(fleet: Mapping[str, Any]) -> Iterator[str]:
+    """Its id, and those of its launch templates."""
+    yield fleet["FleetId"]
+    for config in fleet.get("LaunchTemplateConfigs") or ():
+        template = config.get("LaunchTemplateSpecification") or {}
+        yield template.get("LaunchTemplateId") or template.get("LaunchTemplateName") or fleet["FleetId"]
 
 
 def _tags(fleet: Mapping[str, Any]) -> dict[str, str]:

@@ -61,7 +61,7 @@ def free(ec2: Any, stage: str) -> Freed:
     fleets = _fleets(ec2, stage)
     for fleet in fleets:
         if fleet["FleetState"] in _STEERABLE and _target(fleet) > 0:
-            _lower(ec2, fleet, result)
+            _lower(ec2, fleet["FleetId"], result)
     mine = _launchers(ec2, stage, fleets)
     doomed = []
     for instance in _instances(ec2, stage):
@@ -120,26 +120,16 @@ def _target(fleet: dict[str, Any]) -> int:
     return int(fleet["TargetCapacitySpecification"]["TotalTargetCapacity"])
 
 
-def _lower(ec2: Any, fleet: dict[str, Any], result: Freed) -> None:
-    """By the total alone, unless the fleet has an on-demand target: see aws/fleets.py."""
-    zero = {"TotalTargetCapacity": 0}
-    forms = [zero]
-    if fleet["TargetCapacitySpecification"].get("OnDemandTargetCapacity"):
-        forms.insert(0, {**zero, "OnDemandTargetCapacity": 0, "SpotTargetCapacity": 0})
-    refused: Exception | None = None
-    for form in forms:
-        try:
-            ec2.modify_fleet(
-                FleetId=fleet["FleetId"],
-                ExcessCapacityTerminationPolicy="no-termination",
-                TargetCapacitySpecification=form,
-            )
-        except ClientError as error:
-            refused = error
-        else:
-            result.lowered.append(fleet["FleetId"])
-            return
-    result.problems.append(f"{fleet['FleetId']}: {refused}")
+def _lower(ec2: Any, fleet_id: str, result: Freed) -> None:
+    try:
+        ec2.modify_fleet(
+            FleetId=fleet_id,
+            ExcessCapacityTerminationPolicy="no-termination",
+            TargetCapacitySpecification={"TotalTargetCapacity": 0},
+        )
+        result.lowered.append(fleet_id)
+    except ClientError as error:
+        result.problems.append(f"{fleet_id}: {error}")
 
 
 def _terminate(ec2: Any, ids: list[str], result: Freed) -> None:

@@ -348,6 +348,12 @@ def fleet_seen(event: events.FleetSeen, state: State, now: float, policy: Policy
 
 
 @_apply.register
+def order_answered(event: events.OrderAnswered, state: State, now: float, policy: Policy) -> None:
+    if event.pool in state.pools:
+        pools.order_answered(state, event)
+
+
+@_apply.register
 def target_accepted(event: events.TargetAccepted, state: State, now: float, policy: Policy) -> None:
     if state.setbacks:
         refusals.end_refusal(state, state.pools[event.pool])

@@ -113,9 +113,14 @@ def set_target(action: SetTarget, state: State, now: float, policy: Policy) -> N
         return  # a surplus fleet's: its target is 0 until EC2 confirms it
     if action.gives_up:
         run_short(state, pool, PoolShort(pool.key, GAVE_UP), now, policy)
-    if action.spot_target > pool.spot_target or action.on_demand_target > pool.on_demand_target:
+    more = 0 if pool.on_demand_count else action.on_demand_target - pool.on_demand_target
+    if action.spot_target > pool.spot_target or more > 0:
         pool.grown_at = now
-    pool.spot_target, pool.on_demand_target = action.spot_target, action.on_demand_target
+    if not pool.on_demand_count:
+        pool.on_demand_target = action.on_demand_target
+    if more > 0:
+        pool.on_demand_order, pool.on_demand_count = pool.on_demand_order + 1, more
+    pool.spot_target = action.spot_target
     state.changed_pools = True
 
 

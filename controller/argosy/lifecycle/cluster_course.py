@@ -101,19 +101,15 @@ def _orders(state: State, now: float) -> list[PlacedOrder]:
 
 def _growth(pool: Pool, before: PoolFacts | None) -> list[tuple[Purchase, int, float]]:
     """The increase of its targets since the last commit: (purchase, instances, EC2's price of one)."""
-    spot, on_demand = _as_met(pool) if before is None else (before.spot_target, before.on_demand_target)
+    if before is None:  # a fleet that is new in this commit has the target that an earlier controller set
+        spot, order = pool.spot_target if pool.confirmed_spot < 0 else pool.confirmed_spot, 0
+    else:
+        spot, order = before.spot_target, before.on_demand_order
     grown = (
         (Purchase.SPOT, pool.spot_target - spot, pool.spot_usd_per_hour),
-        (Purchase.ON_DEMAND, pool.on_demand_target - on_demand, 0.0),
+        (Purchase.ON_DEMAND, pool.on_demand_count if pool.on_demand_order != order else 0, 0.0),
     )
     return [each for each in grown if each[1] > 0]
-
-
-def _as_met(pool: Pool) -> tuple[int, int]:
-    """The targets of a fleet that is new in this commit; an earlier controller set them."""
-    told = (pool.confirmed_spot, pool.spot_target), (pool.confirmed_on_demand, pool.on_demand_target)
-    spot, on_demand = (target if confirmed < 0 else confirmed for confirmed, target in told)
-    return spot, on_demand
 
 
 def _why(state: State, now: float) -> str:

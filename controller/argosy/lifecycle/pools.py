@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from argosy.catalogue.lookup import image_of
 from argosy.catalogue.quotas import quota_key
-from argosy.model.events import FleetSeen, HistoryRead, Observed, PoolShort, TargetAccepted
+from argosy.model.events import FleetSeen, HistoryRead, Observed, OrderAnswered, PoolShort, TargetAccepted
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
@@ -38,7 +38,7 @@ GAVE_UP = "instances that were ordered and did not arrive"
 def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
     """A new fleet keeps its targets until the next decision. A pool keeps its fleet; other fleets of the same pool get
     the target 0."""
-    met = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id, seen.spot_target, seen.on_demand_target)
+    met = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id, seen.spot_target)
     pool = state.pools.setdefault(met.key, met)
     before = _shown(pool)
     if not pool.fleet_id:
@@ -47,10 +47,10 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         pass  # what EC2 accepted counts: its listing may still show the earlier targets
     elif pool.fleet_id != seen.fleet_id:
         others = {*pool.surplus} - {seen.fleet_id}
-        pool.surplus = sorted(others | ({seen.fleet_id} if seen.spot_target + seen.on_demand_target else set()))
+        pool.surplus = sorted(others | ({seen.fleet_id} if seen.spot_target else set()))
     else:
-        pool.confirmed_spot, pool.confirmed_on_demand = seen.spot_target, seen.on_demand_target
-        if seen.is_behind and seen.spot_target + seen.on_demand_target:
+        pool.confirmed_spot = seen.spot_target
+        if seen.is_behind and seen.spot_target:
             pool.confirmed_spot = -1  # its target is set once more, which moves it: it may have to replace an instance
     if seen.spot_usd_per_hour:
         pool.spot_usd_per_hour, pool.priced_at = seen.spot_usd_per_hour, seen.priced_at or now
@@ -66,13 +66,12 @@ def _adopt(pool: Pool, seen: FleetSeen) -> None:
         pool.needs_mending = False
     pool.fleet_id, pool.ordered_since = seen.fleet_id, 0.0
     pool.spot_target = pool.confirmed_spot = seen.spot_target
-    pool.on_demand_target = pool.confirmed_on_demand = seen.on_demand_target
     pool.surplus = [name for name in pool.surplus if name != seen.fleet_id]
 
 
 def _shown(pool: Pool) -> tuple[object, ...]:
     prices = pool.spot_usd_per_hour, pool.priced_at, pool.placement_score
-    return pool.fleet_id, pool.confirmed_spot, pool.confirmed_on_demand, *pool.surplus, *prices
+    return pool.fleet_id, pool.confirmed_spot, *pool.surplus, *prices
 
 
 def miss_fleets(state: State, sweep: Observed) -> None:
@@ -89,7 +88,7 @@ def miss_fleets(state: State, sweep: Observed) -> None:
         before, fleets = _shown(pool), shown.get(pool.key, {})
         pool.surplus = [name for name in pool.surplus if name in fleets]
         if pool.fleet_id and pool.fleet_id not in fleets:
-            none = FleetSeen(pool.cell, pool.instance_type, pool.zone, "", 0, 0)
+            none = FleetSeen(pool.cell, pool.instance_type, pool.zone, "", 0)
             _adopt(pool, fleets[min(fleets)] if fleets else none)
         state.changed_pools |= before != _shown(pool)
 
@@ -100,8 +99,15 @@ def fleet_told(state: State, told: TargetAccepted) -> None:
     if told.fleet_id:
         pool.surplus = [name for name in pool.surplus if name != told.fleet_id]
     else:
-        pool.confirmed_spot, pool.confirmed_on_demand = told.spot_target, told.on_demand_target
+        pool.confirmed_spot = told.spot_target
     state.changed_pools = True
+
+
+def order_answered(state: State, told: OrderAnswered) -> None:
+    pool = state.pools[told.pool]
+    if told.order == pool.on_demand_order:
+        pool.on_demand_count = 0
+        state.changed_pools = True
 
 
 def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:
@@ -141,8 +147,8 @@ def run_short(state: State, pool: Pool, event: PoolShort, now: float, policy: Po
         pool.confirmed_spot = max(pool.confirmed_spot, pool.spot_target)
         pool.spot_target -= owed[pool.key, Purchase.SPOT]
     if Purchase.ON_DEMAND in short:
-        pool.confirmed_on_demand = max(pool.confirmed_on_demand, pool.on_demand_target)
         pool.on_demand_target -= owed[pool.key, Purchase.ON_DEMAND]
+        pool.on_demand_count = 0
     state.changed_pools = True
 
 
@@ -167,10 +173,10 @@ def explain(state: State, pool: Pool, event: PoolShort, now: float, policy: Poli
     pool.short_reason, pool.needs_mending = event.reason, event.lasting
     if event.lasting:
         until = now + policy.cool_off_max_s
-        pool.short_until, pool.on_demand_short_until = (
-            max(pool.short_until, until),
-            max(pool.on_demand_short_until, until),
-        )
+        if event.only is not Purchase.ON_DEMAND:
+            pool.short_until = max(pool.short_until, until)
+        if event.only is not Purchase.SPOT:
+            pool.on_demand_short_until = max(pool.on_demand_short_until, until)
     state.changed_pools = True
 
 
@@ -190,8 +196,14 @@ def _next_pause_s(pool: Pool, now: float, policy: Policy) -> float:
 
 
 def note_orders(state: State, now: float) -> None:
-    """Record since when each pool has owed instances. Patience is counted from then, and ends when all have come."""
-    owed = state.owed()
+    """Record since when each pool has owed instances. Patience is counted from then, and ends when all have come.
+    Without an open order the on-demand target is what is there, because EC2 replaces none."""
+    held = state.held()
+    for pool in state.pools.values():
+        there = held[pool.key, Purchase.ON_DEMAND]
+        if not pool.on_demand_count and pool.on_demand_target != there:
+            pool.on_demand_target, state.changed_pools = there, True
+    owed = state.owed_beyond(held, state.warned())
     for pool in state.pools.values():
         owes = owed[pool.key, Purchase.SPOT] + owed[pool.key, Purchase.ON_DEMAND] > 0
         since = (pool.ordered_since or now) if owes else 0.0

@@ -126,7 +126,10 @@ class StopOrphan:
 
 @dataclass(frozen=True, slots=True)
 class SetTarget:
-    """Absolute targets of one fleet."""
+    """What a pool is to hold: the target of its spot fleet, and on-demand instances, of which EC2 replaces none.
+
+    More of these than are there is an order, which `lifecycle.begin` numbers.
+    """
 
     pool: str
     spot_target: int

@@ -270,7 +270,6 @@ class FleetSeen:
     zone: str
     fleet_id: str
     spot_target: int
-    on_demand_target: int
     spot_usd_per_hour: float | None = None
     priced_at: float = 0.0  # when EC2 said so; 0 = now
     placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
@@ -282,8 +281,15 @@ class FleetSeen:
 class TargetAccepted:
     pool: str
     spot_target: int
-    on_demand_target: int
     fleet_id: str = ""  # a surplus fleet's; "" = the pool's own
+
+
+@dataclass(frozen=True, slots=True)
+class OrderAnswered:
+    """EC2 has launched all instances of an on-demand order. HostSeen of each comes before."""
+
+    pool: str
+    order: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +387,7 @@ Event = (
     RunSubmitted | RunCancelled | RunRetried | RunUpdated | RunResumed | RunNotResumed | EnvironmentAsked
     | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed | RunPrepared | RunNotPrepared
     | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt | LaunchMissed
-    | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted | TargetFact
-    | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten | HistoryPartWritten | RunClosed | NotCarriedOut
-    | Observed | ControllerStarted
+    | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted | OrderAnswered
+    | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten | HistoryPartWritten | RunClosed
+    | NotCarriedOut | Observed | ControllerStarted
 )  # fmt: skip

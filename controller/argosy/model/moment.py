@@ -49,12 +49,11 @@ class Moment:
             {
                 (pool.key, purchase): missing
                 for pool in self.state.pools.values()
-                for purchase, wanted, confirmed in (
-                    (Purchase.SPOT, pool.spot_target, pool.confirmed_spot),
-                    (Purchase.ON_DEMAND, pool.on_demand_target, pool.confirmed_on_demand),
+                for purchase, wanted in (
+                    (Purchase.SPOT, max(pool.spot_target, pool.confirmed_spot)),
+                    (Purchase.ON_DEMAND, pool.on_demand_target),
                 )
-                if (missing := max(wanted, confirmed) - self.held[pool.key, purchase] - self.warned[pool.key, purchase])
-                > 0
+                if (missing := wanted - self.held[pool.key, purchase] - self.warned[pool.key, purchase]) > 0
             }
         )
 

@@ -18,16 +18,18 @@ Patterns = tuple[tuple[tuple[int, ...], tuple[tuple[tuple[int, ...], int], ...]]
 
 @dataclass(slots=True)
 class Pool:
-    """An EC2 Fleet: one instance type in one zone of one cell. Targets are absolute (DESIGN D5, D8)."""
+    """One instance type in one zone of one cell: a spot fleet, whose target is absolute (DESIGN D5, D8), and orders of
+    on-demand instances."""
 
     cell: str
     instance_type: str
     zone: str
     fleet_id: str  # "" = none: nothing is bought there
     spot_target: int = 0  # the number of instances to keep
-    on_demand_target: int = 0
+    on_demand_target: int = 0  # those that are there and those of the open order
+    on_demand_order: int = 0  # number of the latest order
+    on_demand_count: int = 0  # instances of that order while it is open; 0 = EC2 has answered, or it was given up
     confirmed_spot: int = -1  # what EC2 last acknowledged or showed; -1 = unknown
-    confirmed_on_demand: int = -1
     spot_usd_per_hour: float = 0.0  # EC2's price, without disk and address
     ordered_since: float = 0.0  # since when it has owed instances; 0 = it owes none
     grown_at: float = 0.0  # when its targets were last raised
@@ -64,13 +66,14 @@ class Pool:
 
     @property
     def confirmed(self) -> bool:
-        return (self.spot_target, self.on_demand_target) == (self.confirmed_spot, self.confirmed_on_demand)
+        """Whether EC2 is known to have the spot target."""
+        return self.spot_target == self.confirmed_spot
 
 
 def not_seen_yet(pools: Mapping[str, Pool], fleets: Iterable[tuple[str, str, str]]) -> dict[str, Pool]:
     """By key, the pools of deployed fleets (cell, instance type, zone) that are missing from `pools`: no sweep has
     shown them yet."""
-    found = (Pool(*each, "not seen yet", confirmed_spot=0, confirmed_on_demand=0) for each in fleets)
+    found = (Pool(*each, "not seen yet", confirmed_spot=0) for each in fleets)
     return {pool.key: pool for pool in found if pool.key not in pools}
 
 

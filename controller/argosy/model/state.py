@@ -195,6 +195,10 @@ class State:
         """Whether its pool's own fleet launched it. Otherwise another fleet's target counts it, or none does."""
         return self._is_fleet_of(instance.pool, instance.fleet_id)
 
+    def is_of_pool(self, instance: Instance) -> bool:
+        """Whether its pool's targets count it: on demand no fleet does."""
+        return instance.purchase is Purchase.ON_DEMAND or self.in_pools_fleet(instance)
+
     def _is_fleet_of(self, key: str, fleet_id: str) -> bool:
         pool = self.pools.get(key)
         return pool is None or fleet_id in ("", pool.fleet_id)
@@ -210,7 +214,7 @@ class State:
         found: Counter[tuple[str, Purchase]] = Counter()
         for (cell, type_name, zone, fleet_id, is_spot), count in alike.items():
             key = pool_key(cell, type_name, zone)
-            if self._is_fleet_of(key, fleet_id):
+            if not is_spot or self._is_fleet_of(key, fleet_id):
                 found[key, Purchase.SPOT if is_spot else Purchase.ON_DEMAND] += count
         return found
 
@@ -222,7 +226,8 @@ class State:
         """Whether only its fleet counts it: it was warned, or EC2 refuses to end it, and it still lives."""
         leaves = instance.interrupted_at and not instance.released_at
         here = instance.owned and instance.alive and not instance.absent_since
-        return bool(here and (leaves or self.is_stubborn(instance))) and self.in_pools_fleet(instance)
+        in_fleet = instance.purchase is Purchase.SPOT and self.in_pools_fleet(instance)
+        return bool(here and (leaves or self.is_stubborn(instance))) and in_fleet
 
     def warned(self) -> Counter[tuple[str, Purchase]]:
         """Live instances that only their fleets count: they were warned, or cannot be ended."""

@@ -48,7 +48,10 @@ def _is_under_way(moment: Moment) -> bool:
     losses = state.losses
     if state.suspended or state.orphans or state.open_ends or losses.blind or losses.attempts or losses.buckets:
         return True
-    if any(pool.ordered_since or pool.surplus or not pool.confirmed for pool in state.pools.values()):
+    if any(
+        pool.ordered_since or pool.on_demand_count or pool.surplus or not pool.confirmed
+        for pool in state.pools.values()
+    ):
         return True
     if any(missing(moment, least) for least in least_sizes(moment)):
         return True

@@ -62,31 +62,12 @@ def test_a_cell_is_listed_once_before_its_threads_buy_and_bought_in_only_then() 
 def test_a_target_is_absolute_and_ends_nothing_by_itself() -> None:
     ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
     event = target_set(fleets(ec2), SetTarget(POOL, 3, 2))
-    assert event == TargetAccepted(POOL, 3, 2)
+    assert event == TargetAccepted(POOL, 3)
     assert ec2.requests("modify_fleet")[0] == {
         "FleetId": "fleet-c5.xlarge-us-east-1a",
         "ExcessCapacityTerminationPolicy": "no-termination",
-        "TargetCapacitySpecification": {"TotalTargetCapacity": 5, "SpotTargetCapacity": 3, "OnDemandTargetCapacity": 2},
+        "TargetCapacitySpecification": {"TotalTargetCapacity": 3},
     }
-
-
-def test_the_total_goes_alone_until_a_fleet_has_had_an_on_demand_target() -> None:
-    ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
-    here = fleets(ec2)
-    for action in (SetTarget(POOL, 3, 0), SetTarget(POOL, 3, 2), SetTarget(POOL, 4, 0)):
-        assert isinstance(target_set(here, action), TargetAccepted)
-    assert [len(each["TargetCapacitySpecification"]) for each in ec2.requests("modify_fleet")] == [1, 3, 3]
-
-
-def test_where_ec2_takes_the_total_only_an_on_demand_target_is_refused_and_a_later_spot_target_is_not() -> None:
-    only = refusal("InvalidTargetCapacitySpecification", "Currently we only support total target capacity modification")
-    ec2 = ScriptedClient("ec2", modify_fleet=[only, only, {"Return": True}])
-    here = fleets(ec2)
-    refused = target_set(here, SetTarget(POOL, 0, 2))
-    assert isinstance(refused, PoolShort)
-    assert refused.refused
-    assert isinstance(target_set(here, SetTarget(POOL, 2, 0)), TargetAccepted)
-    assert ec2.requests("modify_fleet")[-1]["TargetCapacitySpecification"] == {"TotalTargetCapacity": 2}
 
 
 @pytest.mark.parametrize(
@@ -252,7 +233,7 @@ def test_an_instance_of_another_fleet_waits_for_that_fleets_target_alone() -> No
 def test_a_surplus_fleet_is_steered_by_its_own_id() -> None:
     ec2 = ScriptedClient("ec2", modify_fleet={"Return": True})
     event = fleets(ec2).set_target(SetTarget(POOL, 0, 0, fleet_id="fleet-other"), state_of(), SOON)
-    assert event == TargetAccepted(POOL, 0, 0, "fleet-other")
+    assert event == TargetAccepted(POOL, 0, "fleet-other")
     assert ec2.calls[0][1]["FleetId"] == "fleet-other"
 
 
@@ -281,7 +262,7 @@ def price(instance_type: str, zone: str, usd: str, hour: int) -> dict[str, Any]:
 
 def test_our_fleets_are_found_by_their_tags_with_the_prices_in_force() -> None:
     page = {
-        "Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a", SpotTargetCapacity=3, OnDemandTargetCapacity=1)],
+        "Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a", TotalTargetCapacity=4)],
         "NextToken": "n",
     }
     more = [
@@ -301,7 +282,7 @@ def test_our_fleets_are_found_by_their_tags_with_the_prices_in_force() -> None:
     here, home = fleets_of_home(ec2)
     first, second = here.fleets(home, NOW)
     assert (first.fleet_id, first.instance_type, first.zone) == ("fleet-1", "c5.xlarge", "us-east-1a")
-    assert (first.spot_target, first.on_demand_target, first.spot_usd_per_hour) == (3, 1, 0.07)
+    assert (first.spot_target, first.spot_usd_per_hour) == (4, 0.07)
     assert (second.zone, second.spot_target, second.spot_usd_per_hour) == ("us-east-1b", 0, None)
     assert ec2.requests("describe_fleets")[1]["NextToken"] == "n"
     assert ec2.requests("describe_spot_price_history")[0]["InstanceTypes"] == ["c5.xlarge"]

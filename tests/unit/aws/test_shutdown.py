@@ -45,12 +45,10 @@ def test_one_fleet_and_one_instance_that_refuse_do_not_save_the_others() -> None
     assert not result.clean
 
 
-@pytest.mark.parametrize("takes", [1, 3])
-def test_a_fleet_with_an_on_demand_target_is_lowered_by_whichever_form_ec2_takes(takes: int) -> None:
+def test_the_fleet_of_an_earlier_version_that_has_an_on_demand_target_is_lowered_too() -> None:
     ec2 = FakeEc2()
     ec2.add_fleet("fleet-1", target=3)
     ec2.fleets["fleet-1"]["TargetCapacitySpecification"]["OnDemandTargetCapacity"] = 3
-    ec2.takes = takes
     assert free(ec2, "main").lowered == ["fleet-1"]
     assert target(ec2, "fleet-1") == 0
 

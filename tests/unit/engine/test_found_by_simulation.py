@@ -123,7 +123,7 @@ def test_what_a_pool_gives_up_is_not_bought_elsewhere_before_ec2_has_acknowledge
     first = decide(moment_of(state, later, policy))
     assert [(each.pool, each.spot_target) for each in first if isinstance(each, SetTarget)] == [(pool.key, 0)]
     begun(state, first, later, policy)
-    told(state, TargetAccepted(pool.key, 0, 0), now=later)
+    told(state, TargetAccepted(pool.key, 0), now=later)
     second = decide(moment_of(state, later, policy))
     assert [each.pool for each in second if isinstance(each, SetTarget)] == ["us-east-1/c5.2xlarge/us-east-1b"]
 
@@ -142,7 +142,7 @@ class Executor:
         self.clock, self.looks = clock, list[float]()
 
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
-        return [TargetAccepted(each.pool, 0, 0) for each in actions if isinstance(each, SetTarget)]
+        return [TargetAccepted(each.pool, 0) for each in actions if isinstance(each, SetTarget)]
 
     def observe(self, now: float) -> Event:
         self.looks.append(now)

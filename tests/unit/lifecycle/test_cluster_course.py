@@ -18,7 +18,7 @@ from argosy.model.cluster_course import (
     CoursePiece,
     PoolCount,
 )
-from argosy.model.events import HostStateChanged, InterruptionWarned
+from argosy.model.events import HostStateChanged, InterruptionWarned, OrderAnswered
 from argosy.model.instances import InstanceStatus
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.pools import OrderNote, Pool
@@ -117,6 +117,7 @@ def test_an_order_is_what_a_commit_adds_to_a_target() -> None:
     begin(state, SetTarget(POOL, 3, 1), NOW, POLICY)
     begin(state, NoteOrder(OrderNote(NOW, 4, 0.3, 0.29, 0.034)), NOW, POLICY)
     state = noted(state, items, NOW)
+    told(state, OrderAnswered(POOL, 1))
     begin(state, SetTarget(POOL, 2, 4), NOW + 1, POLICY)
     state = noted(state, items, NOW + 1)
     begin(state, SetTarget(POOL, 0, 0), NOW + 2, POLICY)

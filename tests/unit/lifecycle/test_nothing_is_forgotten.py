@@ -41,6 +41,7 @@ from argosy.model.events import (
     ManifestPartWritten,
     NotCarriedOut,
     Observed,
+    OrderAnswered,
     PoolShort,
     RebalanceAdvised,
     ResultSeen,
@@ -135,7 +136,7 @@ CASES: list[list[Event]] = [
     [*UP, GONE, BACK, replace(GONE, at=LATER + POLICY.absence_s + 2)],
     [*UP, GONE, replace(GONE, at=LATER + POLICY.absence_s + 2)],
     [*UP, Observed(LATER), Observed(LATER + POLICY.absence_s + 1), Observed(LATER + 2 * POLICY.absence_s + 2)],
-    [fleet(spot_target=4, spot_usd_per_hour=0.07), TargetAccepted(POOL, 4, 1)],
+    [fleet(spot_target=4, spot_usd_per_hour=0.07), TargetAccepted(POOL, 4), OrderAnswered(POOL, 0)],
     [fleet("g5.xlarge"), replace(fleet("g5.xlarge"), fleet_id="another")],
     [
         EnvironmentAsked(EnvironmentRequest("web", NOW, "create", revision=1, desired=2)),

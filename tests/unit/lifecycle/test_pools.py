@@ -162,7 +162,7 @@ def test_sweeps_count_the_hours_of_living_spot_instances_once() -> None:
 
 
 def test_on_demand_hours_and_ends_do_not_count() -> None:
-    state = state_with(fleet(on_demand_target=1), host(1, purchase="on-demand"))
+    state = state_with(fleet(), host(1, purchase="on-demand"))
     told(state, Observed(NOW + HOUR, hosts=(host(1, purchase="on-demand"),)), now=NOW + HOUR)
     told(state, HostStateChanged(instance_id(1), "terminated", NOW + HOUR))
     assert (the_pool(state).instance_hours, the_pool(state).interruptions) == (0.0, 0.0)

@@ -146,7 +146,7 @@ def test_mixed_runs_on_an_empty_cluster_order_their_fleets_once() -> None:
         actions = [a for a in decide(moment_of(state, NOW + tick)) if isinstance(a, SetTarget)]
         ordered.append(len(actions))
         begun(state, actions, now=NOW + tick)
-        told(state, *(TargetAccepted(a.pool, a.spot_target, a.on_demand_target) for a in actions), now=NOW + tick)
+        told(state, *(TargetAccepted(a.pool, a.spot_target) for a in actions), now=NOW + tick)
     assert ordered[0] > 0
     assert sum(ordered[1:]) == 0
 

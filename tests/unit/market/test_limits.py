@@ -160,7 +160,7 @@ def test_a_quota_counts_what_lives_and_what_is_ordered() -> None:
     (target,) = decided(state, SetTarget, vcpu_quotas=quota)
     assert target.spot_target == 4
     begun(state, [target])
-    told(state, TargetAccepted(target.pool, 4, 0))
+    told(state, TargetAccepted(target.pool, 4))
     assert not decided(state, SetTarget, vcpu_quotas=quota)
     (remark,) = decided(state, Remark, vcpu_quotas=quota)
     assert remark.sentence == "held back by the vCPU quota of spot Standard in us-east-1 (16)"

@@ -73,7 +73,7 @@ def test_a_segment_is_stored_when_a_run_ends() -> None:
 
 def test_a_sweep_is_stored_once_however_many_ticks_it_takes_to_apply_it() -> None:
     recording = Recording()
-    fleets = tuple(FleetSeen("us-east-1", "c5.large", zone, f"fleet-{zone}", 0, 0) for zone in "abc")
+    fleets = tuple(FleetSeen("us-east-1", "c5.large", zone, f"fleet-{zone}", 0) for zone in "abc")
     sweep = Observed(NOW, fleets=fleets)
     recording.recorder.observed(sweep)
     recording.tick(NOW + 1, fleets[0], fleets[1])
@@ -87,9 +87,9 @@ def test_a_sweep_is_stored_once_however_many_ticks_it_takes_to_apply_it() -> Non
 
 def test_an_equal_fact_that_is_no_part_of_the_sweep_is_recorded_as_itself() -> None:
     recording = Recording()
-    sweep = Observed(NOW, fleets=(FleetSeen("us-east-1", "c5.large", "a", "fleet-a", 0, 0),))
+    sweep = Observed(NOW, fleets=(FleetSeen("us-east-1", "c5.large", "a", "fleet-a", 0),))
     recording.recorder.observed(sweep)
-    recording.tick(NOW + 1, FleetSeen("us-east-1", "c5.large", "a", "fleet-a", 0, 0))
+    recording.tick(NOW + 1, FleetSeen("us-east-1", "c5.large", "a", "fleet-a", 0))
     assert recording.lines()[-1][2][0][1][0] == "FleetSeen"  # type: ignore[index]
 
 

@@ -161,7 +161,7 @@ def test_an_interruption_stops_the_tasks_and_buys_the_shortfall_in_the_same_tick
     # The fleet counts the warned instance until it ends: one more, so that its replacement comes now.
     assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 2}
     begun(state, decided(state, SetTarget))
-    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 2, 0), host(2))
+    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 2), host(2))
     assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 1}  # it has come: no replacement for the other one
 
 
@@ -176,7 +176,7 @@ def test_an_empty_cluster_orders_what_the_backlog_needs_and_no_more_on_the_next_
     state = state_with(submitted(tasks=8), prepared(), fleet())
     assert targets_of(state) == {f"{CELL}/c5.xlarge/us-east-1a": 2}
     begun(state, decided(state))
-    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 2, 0))
+    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 2))
     assert not targets_of(state)
 
 
@@ -291,7 +291,7 @@ def test_nothing_oscillates_over_fifty_ticks() -> None:
         begun(state, actions, now=NOW + tick)
         for action in actions:
             if isinstance(action, SetTarget):
-                told(state, TargetAccepted(action.pool, action.spot_target, action.on_demand_target))
+                told(state, TargetAccepted(action.pool, action.spot_target))
     assert changes["SetTarget"] == 2  # once for each zone
 
 
@@ -505,7 +505,7 @@ def test_a_run_at_its_limit_of_instances_says_so() -> None:
 def test_an_instance_that_registers_before_ec2_shows_it_is_not_bought_twice() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet())
     begun(state, decided(state))
-    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 1, 0), container_instance(1))
+    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 1), container_instance(1))
     assert not decided(state, SetTarget, Launch)
     told(state, host(1))
     assert not decided(state, SetTarget)
@@ -516,7 +516,7 @@ def test_patience_with_a_pool_ends_when_all_that_was_ordered_has_come() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet())
     begun(state, decided(state))
     note_orders(state, NOW)
-    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 1, 0), host(1))
+    told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 1), host(1))
     note_orders(state, NOW + 60)
     assert state.pools[f"{CELL}/c5.xlarge/us-east-1a"].ordered_since == 0.0
     assert not [a for a in decided(state, SetTarget, now=NOW + 10 * POLICY.order_patience_s) if a.gives_up]

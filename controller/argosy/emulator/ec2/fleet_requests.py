@@ -49,14 +49,15 @@ def read_targets(specification: JSON, default_type: str) -> tuple[int, int]:
     return (spot + rest, on_demand) if default_type == "spot" else (spot, on_demand + rest)
 
 
-def read_tags(specifications: list[JSON] | None) -> dict[str, str]:
-    """The fleet's own tags; instances of a maintain fleet are tagged by the launch template. Raises Refusal."""
+def read_tags(specifications: list[JSON] | None, kind: str = "maintain") -> dict[str, str]:
+    """The fleet's own tags. Instances are tagged by the launch template; only a fleet of type instant could tag them
+    too. Raises Refusal."""
     tags: dict[str, str] = {}
     for each in specifications or ():
         if each.get("ResourceType") != "fleet":
             raise Refusal(
                 "InvalidParameterValue",
-                f"'{each.get('ResourceType')}' is not a valid resource type to tag for a fleet of type maintain.",
+                f"'{each.get('ResourceType')}' is not a valid resource type to tag for a fleet of type {kind}.",
             )
         tags.update({tag["Key"]: tag.get("Value", "") for tag in each.get("Tags") or ()})
     check_tags(tags)

@@ -1,8 +1,10 @@
-"""A maintain fleet at work: it launches missing instances and, if asked to, ends surplus ones."""
+"""Fleets at work. One of type maintain launches missing instances and, if asked to, ends surplus ones; one of type
+instant launches once."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from argosy.emulator.ec2.changes import delete, launch, shut_down, warn
 from argosy.emulator.ec2.events import fleet_obstacle, fleet_state
@@ -10,12 +12,43 @@ from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, LaunchObstacle
 from argosy.emulator.readings import DELETED_OVER_LIMIT
 
+JSON = dict[str, Any]
+
 SCALE_IN_NOTICE_S = 120.0  # victims of a fleet's scale-in get a warning like any other (aws.md 9.4)
 _NO_CAPACITY = LaunchObstacle(
     "allLaunchSpecsTemporarilyBlacklisted",
     "Several attempts to launch instances failed. There is no Spot capacity available.",
 )
 OVER_QUOTA = LaunchObstacle("spotInstanceCountLimitExceeded", "Max spot instance count exceeded")
+
+
+ERROR_CODES = {_NO_CAPACITY: "InsufficientInstanceCapacity", OVER_QUOTA: "MaxSpotInstanceCountExceeded"}
+
+
+def launch_at_once(ledger: Ec2Ledger, fleet: Ec2Fleet) -> JSON:
+    """The answer to CreateFleet of type instant: what it launched, and one error for each purchase option that fell
+    short. Others than ERROR_CODES come with EC2's words under UnfulfillableCapacity."""
+    fleet.state, launched, errors = "active", list[JSON](), list[JSON]()
+    for purchase, target in (("on-demand", fleet.on_demand_target), ("spot", fleet.spot_target)):
+        for _ in range(target):
+            pool = _choose(ledger, fleet, purchase)
+            if isinstance(pool, LaunchObstacle):
+                code = ERROR_CODES.get(pool, "UnfulfillableCapacity")
+                errors.append({**_place(fleet.pools[0], purchase), "ErrorCode": code, "ErrorMessage": pool.description})
+                break
+            if (key := _key(pool, purchase)) in ledger.available:
+                ledger.available[key] -= 1
+            ids = [launch(ledger, fleet, pool, purchase).instance_id]
+            launched.append({**_place(pool, purchase), "InstanceIds": ids, "InstanceType": pool.instance_type})
+    fleet.spot_target = fleet.on_demand_target = 0
+    fleet.excess_policy = "no-termination"
+    fleet.answer = {"FleetId": fleet.fleet_id, "Errors": errors, "Instances": launched}
+    return fleet.answer
+
+
+def _place(pool: CapacityPool, purchase: str) -> JSON:
+    overrides = {"InstanceType": pool.instance_type, "AvailabilityZone": pool.zone}
+    return {"Lifecycle": purchase, "LaunchTemplateAndOverrides": {"Overrides": overrides}}
 
 
 def fill(ledger: Ec2Ledger) -> None:

@@ -9,6 +9,7 @@ from argosy.emulator.ec2.changes import delete
 from argosy.emulator.ec2.events import fleet_state
 from argosy.emulator.ec2.filters import paged, passing
 from argosy.emulator.ec2.fleet_requests import read_pools, read_tags, read_targets
+from argosy.emulator.ec2.fleet_targets import launch_at_once
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
 from argosy.emulator.operations import OperationGroup, Refusal, operation
@@ -26,24 +27,26 @@ _FILTERS = {
     ],
     "fleet-state": lambda view: [view["FleetState"]],
     "replace-unhealthy-instances": lambda view: [str(view["ReplaceUnhealthyInstances"]).lower()],
-    "type": lambda view: ["maintain"],
+    "type": lambda view: [view["Type"]],
 }
 
 
 class FleetOperations(OperationGroup[Ec2Ledger]):
-    """Operations on EC2 Fleets of type maintain. Nothing is launched before the next `advance`."""
+    """Operations on EC2 Fleets. One of type maintain launches nothing before the next `advance`; one of type instant
+    launches once, answers with what it launched, and replaces nothing."""
 
     @operation
     def create_fleet(self, request: JSON) -> JSON:
         """The same ClientToken with the same request answers the same fleet."""
-        if (request.get("Type") or "maintain") != "maintain":
-            raise Refusal("UnsupportedOperation", "Only fleets of type maintain are available here.")
+        kind = request.get("Type") or "maintain"
+        if kind not in ("maintain", "instant"):
+            raise Refusal("UnsupportedOperation", "Only fleets of type maintain or instant are available here.")
         token = request.get("ClientToken")
         for earlier in self.ledger.fleets.values():
             if token is not None and earlier.request.get("ClientToken") == token:
                 if earlier.request != request:
                     raise Refusal("IdempotentParameterMismatch", "The token was used with other parameters.")
-                return {"FleetId": earlier.fleet_id}
+                return earlier.answer or {"FleetId": earlier.fleet_id}
         specification = request["TargetCapacitySpecification"]
         default_type = specification.get("DefaultTargetCapacityType") or "on-demand"
         spot, on_demand = read_targets(specification, default_type)
@@ -57,9 +60,11 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
             on_demand_target=on_demand,
             default_type=default_type,
             excess_policy=request.get("ExcessCapacityTerminationPolicy") or "termination",
-            tags=read_tags(request.get("TagSpecifications")),
+            tags=read_tags(request.get("TagSpecifications"), kind),
         )
         self.ledger.fleets[fleet.fleet_id] = fleet
+        if kind == "instant":
+            return launch_at_once(self.ledger, fleet)
         fleet_state(self.ledger, fleet, "submitted")
         self.ledger.to_fill[fleet.fleet_id] = fleet
         return {"FleetId": fleet.fleet_id}
@@ -68,6 +73,8 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
     def modify_fleet(self, request: JSON) -> JSON:
         """Targets are absolute. The fleet is `modifying` until the next `advance`."""
         fleet = self.ledger.fleet(request["FleetId"])
+        if fleet.is_instant:
+            raise Refusal("UnsupportedOperation", "A fleet of type instant cannot be modified.")
         if fleet.state in _DELETED or (fleet.state == "modifying" and ONLY_ACTIVE in self.ledger.readings):
             raise Refusal("FleetNotInModifiableState", f"The fleet {fleet.fleet_id} is {fleet.state}.")
         specification = request.get("TargetCapacitySpecification")
@@ -108,9 +115,9 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
 
     @operation
     def describe_fleets(self, request: JSON) -> JSON:
-        """By id or all; the documented filters only (there is none by tag)."""
-        ids = request.get("FleetIds")
-        fleets = [self.ledger.fleet(each) for each in ids] if ids else list(self.ledger.fleets.values())
+        """By id, or all that are not instant; the documented filters only (there is none by tag)."""
+        ids, every = request.get("FleetIds"), self.ledger.fleets.values()
+        fleets = [self.ledger.fleet(each) for each in ids] if ids else [each for each in every if not each.is_instant]
         views = [fleet_view(fleet, hyphens=HYPHENS in self.ledger.readings) for fleet in fleets]
         return paged(request, "Fleets", passing(views, request.get("Filters"), _FILTERS))
 
@@ -211,7 +218,7 @@ def fleet_view(fleet: Ec2Fleet, *, hyphens: bool = False) -> JSON:
             "DefaultTargetCapacityType": fleet.default_type,
         },
         "TerminateInstancesWithExpiration": bool(fleet.request.get("TerminateInstancesWithExpiration")),
-        "Type": "maintain",
+        "Type": "instant" if fleet.is_instant else "maintain",
         "ReplaceUnhealthyInstances": bool(fleet.request.get("ReplaceUnhealthyInstances")),
         "Tags": [{"Key": key, "Value": value} for key, value in fleet.tags.items()],
         **{name: fleet.request[name] for name in shown if fleet.request.get(name) is not None},

@@ -118,7 +118,8 @@ class LaunchObstacle(NamedTuple):
 
 @dataclass(slots=True)
 class Ec2Fleet:
-    """One EC2 Fleet of type maintain. Targets are absolute numbers of instances."""
+    """One EC2 Fleet of type maintain, or what one of type instant has launched. Targets are absolute numbers of
+    instances; a fleet of type instant has none."""
 
     ordinal: int
     fleet_id: str
@@ -131,6 +132,8 @@ class Ec2Fleet:
     default_type: str
     excess_policy: str
     tags: dict[str, str]
+    answer: JSON = field(default_factory=dict)
+    """Of CreateFleet, for the type instant."""
     state: str = "submitted"
     short: str = ""
     """Sub-type of the error that keeps it from its target; "" = none."""
@@ -143,6 +146,10 @@ class Ec2Fleet:
     members: dict[str, Ec2Instance] = field(default_factory=dict)
     """Those alive, by id."""
     history: list[FleetEvent] = field(default_factory=list)
+
+    @property
+    def is_instant(self) -> bool:
+        return bool(self.answer)
 
     @property
     def is_live(self) -> bool:

@@ -27,6 +27,7 @@ class PoolFacts(NamedTuple):
 
     spot_target: int
     on_demand_target: int
+    on_demand_order: int
     short_until: float
     short_reason: str
     closed: str
@@ -75,7 +76,8 @@ def instance_facts(instance: Instance) -> InstanceFacts:
 
 def pool_facts(pool: Pool) -> PoolFacts:
     short_until = max(pool.short_until, pool.on_demand_short_until)
-    return PoolFacts(pool.spot_target, pool.on_demand_target, short_until, pool.short_reason, pool.closed)
+    targets = pool.spot_target, pool.on_demand_target, pool.on_demand_order
+    return PoolFacts(*targets, short_until, pool.short_reason, pool.closed)
 
 
 _STATUS_LINES = {
@@ -124,7 +126,7 @@ def pool_lines(pool: Pool, before: PoolFacts | None) -> Iterator[Line]:
     now = pool_facts(pool)
     targets = {"spot": now.spot_target, "onDemand": now.on_demand_target}
     if before is None:
-        before = PoolFacts(now.spot_target, now.on_demand_target, 0.0, "", "")
+        before = PoolFacts(now.spot_target, now.on_demand_target, 0, 0.0, "", "")
         yield line(LineType.POOL_FOUND, pool=pool.key, **targets)
     if (now.spot_target, now.on_demand_target) != (before.spot_target, before.on_demand_target):
         yield line(LineType.POOL_TARGET, pool=pool.key, **targets)

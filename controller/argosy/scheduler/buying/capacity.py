@@ -52,6 +52,7 @@ def targets(
     - A pool that has owed us instances for too long loses its order and cools off.
     - A fleet counts warned instances until they end. While replacements are ordered, they are added to the target, so
       that the replacements come at once.
+    - EC2 replaces no on-demand instance. A target above what is there is an order, and stays until EC2 has answered it.
     - A surplus fleet of a pool gets the target 0.
     - The target of a pool in a closed cell is 0, whatever it holds: this ends nothing and replaces nothing.
     - No target rises by more than the order, whatever the state records as held (`_Rises`).
@@ -60,7 +61,7 @@ def targets(
     """
     state = moment.state
     kept, warned = Counter(moment.held), Counter(moment.warned)
-    kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target and state.in_pools_fleet(i))
+    kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target and state.is_of_pool(i))
     # The fleets of the leaving instances must not replace them.
     warned.subtract((i.pool, i.purchase) for i in leaving if state.is_counted_by_fleet_alone(i))
     rises = _Rises(moment, order)
@@ -77,6 +78,9 @@ def targets(
             replaced = warned[key] if new else 0
             wanted = 0 if to_zero or pool.closed else kept[key] + new + replaced
             want[purchase] = rises.at_most(pool, purchase, wanted, replaced)
+        late = late or bool(pool.on_demand_count and (pool.closed or places is NO_PLACES))
+        if pool.on_demand_count and not late:
+            want[Purchase.ON_DEMAND] = pool.on_demand_target
         if pool.fleet_id and _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
             actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[Purchase.ON_DEMAND], late))
     return sorted(actions, key=lambda action: _grows(state.pools[action.pool], action))
@@ -94,10 +98,8 @@ class _Rises:
         """`wanted`, limited in two ways. Above the present target (ours or EC2's, whichever is higher) it adds no
         more than the ordered and replacement instances; all fleets together stay within max_instances."""
         spot = purchase is Purchase.SPOT
-        target, confirmed = (
-            (pool.spot_target, pool.confirmed_spot) if spot else (pool.on_demand_target, pool.confirmed_on_demand)
-        )
-        now, ordered = max(0, target, confirmed), self._order.instances[pool.key, purchase]
+        target = max(pool.spot_target, pool.confirmed_spot) if spot else pool.on_demand_target
+        now, ordered = max(0, target), self._order.instances[pool.key, purchase]
         rise = min(max(0, wanted - now), ordered + replaced)
         bought = min(rise, ordered)
         over = max(0, bought - max(0, self._room))
@@ -149,7 +151,6 @@ def leaving_instances(
 
 
 def _differs(pool: Pool, spot: int, on_demand: int) -> bool:
-    return (spot, on_demand) != (pool.spot_target, pool.on_demand_target) or (spot, on_demand) != (
-        pool.confirmed_spot,
-        pool.confirmed_on_demand,
-    )
+    """An open order is sent again until EC2 answers."""
+    targets = pool.spot_target, pool.on_demand_target
+    return (spot, on_demand) != targets or not pool.confirmed or pool.on_demand_count > 0

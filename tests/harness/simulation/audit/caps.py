@@ -85,7 +85,11 @@ class CapChecker(Checker):
 
     def _judge_order(self, before: Targets, use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]) -> None:
         """Orders are for waiting runs: together these may have no more than their caps allow."""
-        grown = {key: count - before.get(key, 0) for key, count in self._targets.items() if count > before.get(key, 0)}
+        grown = {
+            key: count - before.get(key, 0)
+            for key, count in self._targets.items()
+            if count > before.get(key, 0) and (key[1] == "spot_target" or self._is_ordered(key[0]))
+        }
         waiting = {self._queue(run_id, queues) for run_id in self._waiting()} - {""}
         if not grown or not waiting or self._others_may_order():
             return
@@ -98,6 +102,10 @@ class CapChecker(Checker):
                 if ordered > left * ABOUT + 1e-9:
                     told = f"{ordered:g} {Cap._fields[unit]} are ordered where the caps leave {left:g} to waiting runs"
                     self.facts.violated("S8", told, *sorted(waiting))
+
+    def _is_ordered(self, pool: str) -> bool:
+        """Whether on-demand instances are: the target also rises by those that come after their order was given up."""
+        return bool(self.facts.stored.pools[pool]["on_demand_count"])
 
     def _judge_kept(
         self, ordered: int, waiting: set[str], use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]

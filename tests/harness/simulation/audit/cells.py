@@ -22,7 +22,11 @@ class CellChecker(Checker):
     """Events in closed cells."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
-        return {("ec2", "modify_fleet"): self._steered, ("ecs", "run_task"): self._launched}
+        return {
+            ("ec2", "modify_fleet"): self._steered,
+            ("ec2", "create_fleet"): self._bought,
+            ("ecs", "run_task"): self._launched,
+        }
 
     def committed(self, commit: Commit) -> None:
         for intent in commit.intents:
@@ -43,6 +47,11 @@ class CellChecker(Checker):
         if raised and self._is_shut(fleet.pools[0].zone[:-1], UNDER_WAY_S):
             sentence = f"{fleet.fleet_id} is raised to {fleet.total_target} in a closed cell"
             self.facts.violated("closed", sentence, fleet.fleet_id)
+
+    def _bought(self, request: JSON, reply: JSON) -> None:
+        fleet = self.facts.regions.fleet(reply["FleetId"])
+        if fleet.created_at == self.facts.world.now and self._is_shut(fleet.pools[0].zone[:-1], UNDER_WAY_S):
+            self.facts.violated("closed", f"{fleet.fleet_id} is made in a closed cell", fleet.fleet_id)
 
     def _launched(self, request: JSON, reply: JSON) -> None:
         for task in reply["tasks"]:

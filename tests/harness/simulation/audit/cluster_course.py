@@ -79,12 +79,12 @@ class ClusterCourseChecker(Checker):
 
     def _check_orders(self, orders: Sequence[PlacedOrder]) -> None:
         pools = self.facts.stored.pools
-        targets = {key: (each["spot_target"], each["on_demand_target"]) for key, each in pools.items()}
+        targets = {key: (each["spot_target"], each["on_demand_order"]) for key, each in pools.items()}
         grown = Counter[tuple[str, str]]()
         for key, now in targets.items() if self._targets is not None else ():
             before = (self._targets or {}).get(key) or _as_met(pools[key])
             grown[key, Purchase.SPOT.value] += max(0, now[0] - before[0])
-            grown[key, Purchase.ON_DEMAND.value] += max(0, now[1] - before[1])
+            grown[key, Purchase.ON_DEMAND.value] += pools[key]["on_demand_count"] if now[1] != before[1] else 0
         if self._targets is not None and +grown != Counter({(each.pool, each.purchase): each.count for each in orders}):
             self.facts.violated("C4", f"targets have grown by {dict(+grown)}, and the orders are {orders}")
         self._targets = targets
@@ -99,10 +99,8 @@ class ClusterCourseChecker(Checker):
 
 
 def _as_met(pool: JSON) -> tuple[int, int]:
-    """The target of a fleet that is stored for the first time, as others had set it and EC2 showed it."""
-    told = (pool["confirmed_spot"], pool["spot_target"]), (pool["confirmed_on_demand"], pool["on_demand_target"])
-    spot, on_demand = (target if shown < 0 else shown for shown, target in told)
-    return spot, on_demand
+    """The target of a fleet that is stored for the first time, as others had set it and EC2 showed it, and no order."""
+    return pool["spot_target"] if pool["confirmed_spot"] < 0 else pool["confirmed_spot"], 0
 
 
 class FigureChecker(Checker):

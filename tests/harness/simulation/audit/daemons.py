@@ -46,7 +46,7 @@ class DaemonChecker(Checker):
         """When anything but daemons was last open."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
-        return {("ec2", "modify_fleet"): self._ordered}
+        return {("ec2", "modify_fleet"): self._ordered, ("ec2", "create_fleet"): self._bought}
 
     def committed(self, commit: Commit) -> None:
         stored = self.facts.stored
@@ -183,6 +183,13 @@ class DaemonChecker(Checker):
         quiet_s = self.facts.world.now - self._open_at - A_TICK_S - self.facts.stands_still_s
         if fleet.total_target > before and quiet_s > 0 and self.facts.one_controller:
             self.facts.violated("N7", "instances are ordered, and only daemons are open", fleet.fleet_id)
+
+    def _bought(self, request: JSON, reply: JSON) -> None:
+        """The same for an on-demand order. A repeated call launches nothing."""
+        is_new = self.facts.regions.fleet(reply["FleetId"]).created_at == self.facts.world.now
+        quiet_s = self.facts.world.now - self._open_at - A_TICK_S - self.facts.stands_still_s
+        if is_new and reply["Instances"] and quiet_s > 0 and self.facts.one_controller:
+            self.facts.violated("N7", "instances are bought, and only daemons are open", reply["FleetId"])
 
     def _is_act(self, before: StoredAttempt | None, after: StoredAttempt) -> bool:
         was = before.stop_cause if before else StopCause.NONE

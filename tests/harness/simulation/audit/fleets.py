@@ -33,7 +33,7 @@ class FleetChecker(Checker):
         self._targets: dict[str, int] = {}  # by fleet id, before this change
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
-        return {("ec2", "modify_fleet"): self._steered}
+        return {("ec2", "modify_fleet"): self._steered, ("ec2", "create_fleet"): self._bought}
 
     def at_rest(self, rest: Rest) -> None:
         for fleet in self.facts.regions.fleets():
@@ -55,6 +55,19 @@ class FleetChecker(Checker):
         if self._is_torn_down() and fleet.total_target:
             sentence = f"{fleet.fleet_id} was raised after the deployment was torn down"
             facts.violated("kill", sentence, fleet.fleet_id)
+
+    def _bought(self, request: JSON, reply: JSON) -> None:
+        """On demand, by an order that was stored before. A repeated call launches nothing."""
+        facts, bought = self.facts, sum(len(each["InstanceIds"]) for each in reply["Instances"])
+        fleet = facts.regions.fleet(reply["FleetId"])
+        open_orders = [each["on_demand_count"] for each in facts.stored.pools.values() if each["on_demand_count"]]
+        wanted = request["TargetCapacitySpecification"]["TotalTargetCapacity"]
+        if facts.one_controller and wanted not in open_orders:
+            facts.violated("D4", f"{wanted} on-demand instances are bought, and open orders are {open_orders}")
+        if bought > wanted or not fleet_is_ours(fleet):
+            facts.violated("I7", f"{fleet.fleet_id} launched {bought} of {wanted}", fleet.fleet_id)
+        if self._is_torn_down() and fleet.created_at == facts.world.now and bought:
+            facts.violated("kill", f"{fleet.fleet_id} was made after the deployment was torn down", fleet.fleet_id)
 
     def _is_torn_down(self) -> bool:
         """For longer than a call that was about to be sent may be paused."""

@@ -35,7 +35,7 @@ TROUBLE = (
 EARLY, EARLY_S = "waiting for ordered instances", 180.0  # a fleet that is not seen yet, or is gone, is set next time
 _TARGETS = {
     Purchase.SPOT: ("spot_target", "confirmed_spot"),
-    Purchase.ON_DEMAND: ("on_demand_target", "confirmed_on_demand"),
+    Purchase.ON_DEMAND: ("on_demand_target", "on_demand_target"),
 }
 TO_REGISTER = "waits for its turn to register"
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)

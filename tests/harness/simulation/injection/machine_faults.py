@@ -10,7 +10,7 @@ from argosy.emulator.ec2.records import MachineType
 from argosy.emulator.ec2.service import Ec2Instance
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.world.agent import WITH_RUNNER, AgentBehaviour
-from tests.harness.simulation.world.deployed_fleets import fleet_is_ours, is_ours
+from tests.harness.simulation.world.deployed_fleets import is_ours, is_steered
 from tests.harness.simulation.world.timeline import Timeline
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.harness.simulation.world.world import World
@@ -125,7 +125,7 @@ class MachineFaults:
 
     def _replace_fleet(self) -> None:
         """Like CloudFormation: the new fleet exists before the old one is deleted."""
-        fleets = [each for each in self._world.ec2.ledger.fleets.values() if fleet_is_ours(each) and each.is_live]
+        fleets = [each for each in self._world.ec2.ledger.fleets.values() if is_steered(each)]
         if not self._faults.active or not fleets:
             return
         old = max(fleets, key=lambda each: len(each.members))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.emulator.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS, READINGS, TOTAL_ONLY
+from argosy.emulator.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS, READINGS
 from argosy.model.policy import Policy, VcpuQuota
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.world.deployed_fleets import add_deleted_fleets, add_image
@@ -54,7 +54,6 @@ class Owner:
         if not self._faults.strikes("readings"):
             return
         chosen = {name for name in READINGS if self._world.share("reading", name) < READ_OTHERWISE}
-        chosen -= {TOTAL_ONLY}  # then no on-demand instance can be bought, and a run may have only that way
         for world in self._regions.worlds:
             world.readings |= chosen
 

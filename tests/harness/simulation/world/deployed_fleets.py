@@ -73,6 +73,11 @@ def fleet_is_ours(fleet: Ec2Fleet) -> bool:
     return fleet.tags.get(_STAGE_TAG) == STAGE
 
 
+def is_steered(fleet: Ec2Fleet) -> bool:
+    """Whether it is a fleet of the deployment's stacks, and not deleted."""
+    return fleet_is_ours(fleet) and fleet.is_live and not fleet.is_instant
+
+
 class Bill:
     """What EC2 charges for the instances of the deployment's fleets, their volumes and their addresses."""
 

@@ -10,7 +10,7 @@ FAMILIES: dict[str, tuple[float, float, frozenset[str]]] = {
     "launches": (100, 40, frozenset({"run_task", "start_task", "stop_task"})),
     "reads": (100, 20, _READS),
     "definitions": (20, 1, frozenset({"register_task_definition", "deregister_task_definition"})),
-    "fleets": (50, 5, frozenset({"modify_fleet", "terminate_instances"})),
+    "fleets": (50, 5, frozenset({"create_fleet", "modify_fleet", "terminate_instances"})),
 }  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def test_the_same_token_is_the_same_fleet(cloud: Ec2Cloud) -> None:
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ({"Type": "instant"}, "UnsupportedOperation"),
+        ({"Type": "request"}, "UnsupportedOperation"),
         ({"LaunchTemplateConfigs": []}, "InvalidParameterValue"),
         ({"TargetCapacitySpecification": {"TotalTargetCapacity": 10_001}}, "InvalidParameterValue"),
         ({"TargetCapacitySpecification": {"TotalTargetCapacity": -1}}, "InvalidParameterValue"),

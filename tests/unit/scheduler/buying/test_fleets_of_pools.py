@@ -107,7 +107,7 @@ def test_a_surplus_fleet_is_lowered_until_that_is_confirmed() -> None:
     assert surplus == SetTarget(POOL, 0, 0, fleet_id=B)
     begun(state, [surplus])
     assert state.pools[POOL].spot_target == 4
-    told(state, TargetAccepted(POOL, 0, 0, B))
+    told(state, TargetAccepted(POOL, 0, B))
     assert (state.pools[POOL].surplus, state.pools[POOL].confirmed_spot) == ([], 4)
     assert not actions(state, NOW)
 

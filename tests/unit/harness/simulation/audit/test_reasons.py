@@ -20,7 +20,7 @@ from tests.harness.simulation.world.regions import Regions
 
 RUN_ID = SMALL_JOB.run_id
 POOL = {
-    "spot_target": 0, "on_demand_target": 0, "confirmed_spot": 0, "confirmed_on_demand": 0,
+    "spot_target": 0, "on_demand_target": 0, "confirmed_spot": 0,
     "short_until": 0.0, "on_demand_short_until": 0.0, "closed": "", "fleet_id": "fleet-1",
 }  # fmt: skip
 HOST = {
@@ -86,7 +86,7 @@ OVER_TIME = "the run took longer than timeout.runDurationSeconds allows: 60 s"
         (
             FULL,
             {"hosts": ("ACTIVE",) * 2, "pools": {"confirmed_spot": 2}},
-            {"hosts": ("ACTIVE",) * 2, "pools": {"confirmed_on_demand": 2}},
+            {"hosts": ("ACTIVE",) * 2, "pools": {"on_demand_target": 2}},
         ),
         ("held back by capacity.maxInstances of the run", {}, {"spec": {"capacity": {"maxInstances": 1}}}),
         ("held back by its budget of $1", {}, {"spec": {"capacity": {"budgetUsd": 1}}}),
