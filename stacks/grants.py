@@ -203,6 +203,11 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
         *ending(arns, arns.settings.cells),
         # EC2's list calls have no resource. Launch templates: whether a fleet launches from the newest version.
         allow([*_market(arns), "ec2:DescribeLaunchTemplates", "ec2:DescribeInstanceStatus"], ["*"]),
+        allow(
+            ["ec2:GetConsoleOutput"],
+            arns.everywhere("ec2", "instance/*"),
+            StringEquals={"aws:ResourceTag/argosy:stage": arns.settings.stage},
+        ),
         allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
         *_on_demand(arns),
     ]

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from argosy.api.waiting.explanation import explain_run
+from argosy.catalogue.lookup import load_catalogue
+from argosy.cli.runs.explain import lines_of
 from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest
 from argosy.model.instances import InstanceStatus
+from argosy.model.moment import Moment
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.fakes.aws import refusal
@@ -445,3 +449,28 @@ def test_a_drain_that_ecs_refuses_is_tried_again_and_keeps_work_away_meanwhile()
     assert 3 <= len(refused) <= 20
     assert not is_draining(cluster, drained)
     assert len(cluster.live_instances()) == 2  # the other run has its own
+
+
+def test_what_an_instance_that_never_joined_wrote_to_its_console_is_shown_redacted_and_bounded() -> None:
+    cluster = Controlled(zones=ZONE)
+    cluster.world.agent_behaviour = lambda instance: AgentBehaviour(registers=False)
+    cluster.submit(4)
+    cluster.run_for(60.0)
+    lines = [f"line {number}" for number in range(100)]
+    secret = "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY12"
+    for each in cluster.world.ec2.ledger.instances.values():
+        each.console = "\n".join(
+            [*lines, secret, "arn:aws:iam::123456789012:role/x denied\x1b[0m", "cloud-init failed"]
+        )
+    cluster.run_for(1200.0)
+    state = cluster.controllers[0].state
+    assert state is not None
+    told = [each.console for each in state.instances.values() if each.console]
+    assert told
+    assert told[0].splitlines()[-3:] == [
+        "AWS_SECRET_ACCESS_KEY=<redacted>", "arn:aws:iam::<account>:role/x denied", "cloud-init failed",
+    ]  # fmt: skip
+    assert len(told[0].splitlines()) <= 20
+    explained = explain_run(Moment(state, load_catalogue(), cluster.world.now, cluster.policy), cluster.run)
+    assert explained["consoles"][0]["console"] == told[0]
+    assert any("its console ended with" in line for line in lines_of(explained))

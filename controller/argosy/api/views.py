@@ -334,6 +334,7 @@ def instance_view(instance: Instance, used: Resources | None, tasks: int) -> JSO
         "gpus": {"total": total.gpus, "used": used.gpus},
         "tasks": tasks,
         "noWorkBecause": instance.cordon or None,
+        "console": instance.console or None,
         "priceUsdPerHour": instance.price_usd_per_hour,
         "onDemandUsdPerHour": instance.on_demand_usd_per_hour,
         "diskUsdPerHour": instance.disk_usd_per_hour,

@@ -57,7 +57,7 @@ from argosy.model.actions import (
     VerifyResult,
 )
 from argosy.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted, TaskSeen
-from argosy.model.host_care import SetHostStatus
+from argosy.model.host_care import ReadConsole, SetHostStatus
 from argosy.model.state import State
 
 STOPS_SHARE = 0.4  # of a tick's time: the most that stops may use
@@ -114,6 +114,8 @@ class AwsExecutor:
         for change_of in _of(SetHostStatus, actions):
             set_status = partial(HostStatuses(self._by_name, self._clock).set, state=state, deadline=deadline)
             events += shielded(change_of, set_status)
+        for console in _of(ReadConsole, actions):
+            events += shielded(console, partial(HostStatuses(self._by_name, self._clock).console, deadline=deadline))
         events += self._steer(actions, state, deadline)
         events += self._prepare(actions, state, deadline)
         events += self._verify(actions, state, until(VERIFY_SHARE))
@@ -235,7 +237,7 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 _KINDS = (
     CloseRun, DeregisterDefinition, DeregisterTargets, FoldHistory, Launch, LookAtTasks, LookUpHosts, PrepareRun,
-    ReadHistory, RegisterTargets, ResolveLaunches, SetHostStatus, SetTarget, StopAttempt,
+    ReadConsole, ReadHistory, RegisterTargets, ResolveLaunches, SetHostStatus, SetTarget, StopAttempt,
     StopOrphan, Terminate, VerifyResult,
 )  # fmt: skip
 

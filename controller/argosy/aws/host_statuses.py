@@ -1,4 +1,4 @@
-"""The status of container instances at ECS."""
+"""The status of container instances at ECS, and the console output of those that never joined it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from argosy.aws.cell import TIME_WAS_UP, Cell, read_each
 from argosy.aws.errors import AWS_ERRORS, classify
 from argosy.messages.ecs import container_instance_seen
 from argosy.model.events import Event, NotCarriedOut
-from argosy.model.host_care import SetHostStatus
+from argosy.model.host_care import ConsoleRead, ReadConsole, SetHostStatus
+from argosy.model.redaction import last_lines, redacted
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
+LINES, CHARACTERS = 20, 1_500  # kept of a console output
+
 
 class HostStatuses:
-    """UpdateContainerInstancesState, in every cell."""
+    """UpdateContainerInstancesState and GetConsoleOutput, in every cell."""
 
     def __init__(self, cells: Mapping[str, Cell], clock: Callable[[], float]) -> None:
         self._cells, self._clock = cells, clock
@@ -40,3 +43,21 @@ class HostStatuses:
         for failure in answer.get("failures", ()):
             name = arns.get(failure.get("arn", ""), "")
             yield NotCarriedOut(f"{name}: {failure.get('reason')}", about=Subject(What.DRAIN, name))
+
+    def console(self, action: ReadConsole, deadline: float) -> Iterator[Event]:
+        """What EC2 has of it, or EC2's refusal. The newest output if the type has it (Nitro), else what EC2 posted."""
+        cell = self._cells.get(action.cell)
+        if cell is None or self._clock() >= deadline or not cell.rates.fleets.take(deadline):
+            yield NotCarriedOut(TIME_WAS_UP if cell else f"there is no cell {action.cell}")
+            return
+        text = ""
+        for newest in ({"Latest": True}, {}):
+            try:
+                answer = cell.ec2.get_console_output(InstanceId=action.instance_id, **newest)
+                text = (
+                    last_lines(str(answer.get("Output") or ""), LINES, CHARACTERS) or "EC2 has no console output of it"
+                )
+                break
+            except AWS_ERRORS as error:
+                text = f"the console output cannot be read: {classify(error).text}"[:CHARACTERS]
+        yield ConsoleRead(action.instance_id, redacted(text), self._clock())

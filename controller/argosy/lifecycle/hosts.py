@@ -25,7 +25,7 @@ from argosy.model.events import (
     Observed,
     RebalanceAdvised,
 )
-from argosy.model.host_care import HostHealthChanged
+from argosy.model.host_care import ConsoleRead, HostHealthChanged
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.policy import Policy
 from argosy.model.resources import NOTHING, Resources
@@ -166,6 +166,9 @@ def change_host(state: State, event: HostChange, now: float, policy: Policy) -> 
         hear(state, event.instance_id, Announced(advised_at=at, heard_at=now), policy)
     elif instance is None:
         return
+    elif isinstance(event, ConsoleRead):
+        instance.console = event.text
+        state.changed_instances.add(instance.id)
     elif isinstance(event, HostHealthChanged):
         host_care.note_health(state, instance, "ecs", event.impaired, at)
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argosy.model.attempts import AttemptKey, StopCause
-from argosy.model.host_care import SetHostStatus
+from argosy.model.host_care import ReadConsole, SetHostStatus
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import Steering
 from argosy.model.services.environments import DeploymentStatus
@@ -359,6 +359,7 @@ Action = (
     | StopOrphan
     | SetTarget
     | SetHostStatus
+    | ReadConsole
     | Terminate
     | ReadHistory
     | VerifyResult

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
-from argosy.model.host_care import DrainAsked, HostHealthChanged
+from argosy.model.host_care import ConsoleRead, DrainAsked, HostHealthChanged
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
@@ -258,7 +258,7 @@ class RebalanceAdvised:
     at: float = 0.0
 
 
-HostChange = HostStateChanged | HostHealthChanged | InterruptionWarned | RebalanceAdvised
+HostChange = HostStateChanged | HostHealthChanged | ConsoleRead | InterruptionWarned | RebalanceAdvised
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The request, the facts and the action about instances that get no work for a while."""
+"""The request, the facts and the actions about instances that get no work."""
 
 from __future__ import annotations
 
@@ -38,6 +38,23 @@ class HostHealthChanged:
     instance_id: str
     impaired: str  # what is wrong, in its words; "" = nothing
     at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleRead:
+    """The end of an instance's console output, redacted; or why EC2 does not give it."""
+
+    instance_id: str
+    text: str
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConsole:
+    """Ask EC2 for the console output of an instance that never joined the cluster, before it is terminated."""
+
+    cell: str
+    instance_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class Instance:
     drain_until: float = 0.0  # a user lets it drain until then; once that is over, until ECS shows it ACTIVE again
     impaired: dict[str, str] = field(default_factory=dict)  # what is wrong with it, in AWS's words, by who says so
     impaired_since: float = 0.0
+    console: str = ""  # the end of its console output, redacted, if it never joined the cluster
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
 
     @property

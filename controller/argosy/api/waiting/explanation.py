@@ -74,7 +74,15 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "lastOrder": last_order.to_json() if last_order.at else None,
         "standing": _standing(moment, run, answers, verdict),
         "task": None if index is None else _task(run, index, moment.now),
+        "consoles": _consoles(moment) if pending else [],
     }
+
+
+def _consoles(moment: Moment) -> list[dict[str, Any]]:
+    """What the last instances that never joined the cluster wrote to their consoles, the newest first."""
+    told = [each for each in moment.state.instances.values() if each.console]
+    told.sort(key=lambda each: -each.launched_at)
+    return [{"instanceId": each.id, "instanceType": each.instance_type, "console": each.console} for each in told[:2]]
 
 
 def _standing(moment: Moment, run: Run, answers: _Answers, verdict: str) -> dict[str, Any] | None:
@@ -155,6 +163,7 @@ def not_open(record: RunRecord) -> dict[str, Any]:
         "lastOrder": None,
         "standing": None,
         "task": None,
+        "consoles": [],
     }
 
 

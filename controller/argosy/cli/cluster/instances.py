@@ -8,6 +8,7 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
+from argosy.cli.console import PlainText
 from argosy.cli.figures import clock, counted
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
@@ -163,5 +164,9 @@ def instances(
 
     if found["instances"]:
         session.console.print(views.instance_table(found["instances"], session.tools.now()))
+    for each in found["instances"]:
+        if each.get("console"):
+            session.console.print(f"{each['instanceId']} never joined the cluster; its console ended with:")
+            session.console.print(PlainText(each["console"]), style="dim")
     more = f"; --limit {2 * limit} shows more" if found["nextToken"] else ""
     session.console.print(f"{counted(len(found['instances']), 'instance')}{more}.", style="dim")

@@ -58,6 +58,13 @@ class InstanceOperations(OperationGroup[Ec2Ledger]):
         return paged(request, "InstanceStatuses", [_status_view(each) for each in found], smallest=5)
 
     @operation
+    def get_console_output(self, request: JSON) -> JSON:
+        """As boto3 shows it: decoded. Without an output the member is missing."""
+        (instance,) = self.ledger.named([request["InstanceId"]])
+        output = {"Output": instance.console} if instance.console else {}
+        return {"InstanceId": instance.instance_id, "Timestamp": utc(self.ledger.now()), **output}
+
+    @operation
     def terminate_instances(self, request: JSON) -> JSON:
         """All of them, or none if one id is unknown. Ending an ended instance is harmless."""
         instances = self.ledger.named(request["InstanceIds"])

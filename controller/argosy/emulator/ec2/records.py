@@ -82,6 +82,7 @@ class Ec2Instance:
     ended_at: float | None = None
     failed_checks: frozenset[str] = frozenset()
     """Of EC2's status checks: system, instance, attached-ebs."""
+    console: str = ""
 
     @property
     def instance_type(self) -> str:

@@ -1,4 +1,4 @@
-"""Which container instances is ECS told to drain, and which to take work again?
+"""Which container instances is ECS told to drain or to take work again, and whose console output is read?
 
 ECS and the tasks of others follow the status; our own tasks follow the cordon (`lifecycle.host_care`). Example: after
 `argosy instances drain i-1 --for 2h` the next tick sets i-1 to DRAINING, and the first tick after two hours to ACTIVE.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 
-from argosy.model.host_care import MOST_STATUSES, SetHostStatus
+from argosy.lifecycle.pools import NEVER_JOINED
+from argosy.model.host_care import MOST_STATUSES, ReadConsole, SetHostStatus
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.setbacks import What
 
+CONSOLES_AT_ONCE = 3  # instances that fail alike say the same
 REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
 
 
@@ -27,6 +30,12 @@ def status_changes(moment: Moment) -> Iterator[SetHostStatus]:
     for (cell, status), ids in wanted.items():
         for start in range(0, len(ids), MOST_STATUSES):
             yield SetHostStatus(cell, tuple(ids[start : start + MOST_STATUSES]), status)
+
+
+def console_reads(moment: Moment) -> Iterator[ReadConsole]:
+    """Instances that never joined the cluster, in the tick that gives them up: EC2 forgets the output soon after."""
+    late = (each for each in moment.state.instances.values() if each.cordon == NEVER_JOINED and not each.console)
+    yield from (ReadConsole(each.cell, each.id) for each in islice(late, CONSOLES_AT_ONCE))
 
 
 def _wanted(instance: Instance, now: float) -> InstanceStatus:

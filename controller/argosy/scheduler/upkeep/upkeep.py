@@ -90,8 +90,8 @@ def last_chores(moment: Moment, functions: OwnFunctions) -> list[Action]:
     """The actions due at the end of any tick. functions: the users' own that work."""
     state, now = moment.state, moment.now
     found: list[Action] = [*halts(state, functions), *verifications(moment), *waits_that_are_over(state)]
-    if any(each.drain_until or each.impaired for each in state.instances.values()):
-        found += drains.status_changes(moment)
+    if any(each.drain_until or each.impaired or each.cordon for each in state.instances.values()):
+        found += [*drains.status_changes(moment), *drains.console_reads(moment)]
     return [*found, *closings(state, now), *folds(state, now)]
 
 
