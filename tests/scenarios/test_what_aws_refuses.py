@@ -100,3 +100,35 @@ def test_an_order_that_does_not_get_through_stays_and_says_so(answer: tuple[str,
     ec2.answers.clear()
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (DENIED, "no task can be started"),
+        (("ThrottlingException", "Rate exceeded"), "RunTask does not get through"),
+        (("ServerException", "These errors are usually caused by a server issue."), "RunTask does not get through"),
+        (("RequestTimeTooSkewed", "The difference between the request time and the current time is too large."), "not"),
+    ],
+)
+def test_a_launch_that_is_refused_or_unanswered_is_the_reason_until_a_task_starts(
+    answer: tuple[str, str], says: str
+) -> None:
+    """Ten minutes pass, after which a launch in doubt is not sent again."""
+    cluster = Controlled(zones=("us-east-1a",), max_instances=2)
+    ecs = refusing(cluster, "ecs")
+    ecs.answers["run_task"] = answer
+    cluster.submit(12)
+    refused_for = 0
+    while refused_for < 70:
+        refused_for += bool(ecs.refused)
+        cluster.tick()
+        if refused_for > TICKS:
+            for sentence in (cluster.record().waiting, explained(cluster)):
+                assert says in sentence, refused_for
+                assert answer[0] in sentence
+                assert "maxInstances" not in sentence
+    ecs.answers.clear()
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+    assert not cluster.live_instances()

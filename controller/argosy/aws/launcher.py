@@ -171,9 +171,11 @@ class TaskLauncher:
 
     def _absent(self, key: AttemptKey, intended_at: float, complete: bool, state: State) -> Event:
         if not complete:
-            return LaunchInDoubt(key, "a listing was incomplete")
+            return LaunchInDoubt(key, "a listing was incomplete", is_answer=False)
         if self._clock() - intended_at <= DISPROVED_AFTER_S:
-            return LaunchInDoubt(key, "too old to be sent again, too recent for its absence to be proof")
+            return LaunchInDoubt(
+                key, "too old to be sent again, too recent for its absence to be proof", is_answer=False
+            )
         row = state.row_of(key)
         missed_before = row is not None and state.attempts["absent_since"][row] > 0
         return LaunchDisproved(key) if missed_before else LaunchMissed(key)
@@ -272,7 +274,7 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
         cell.rates.launches.throttled()
         if _was_retried(error):
             return LaunchInDoubt(key, f"an earlier try of the call may have worked: {fault.text}")
-        return NotCarriedOut(fault.text, key)
+        return NotCarriedOut(fault.text, key, Subject(What.SEND, key.run_id))
     if fault.kind is FailureKind.CONFLICT:
         # The same token with other parameters: the task exists, with either parameters (reliability.md row 4).
         arns = error.response.get("resourceIds") if isinstance(error, ClientError) else ()

@@ -262,9 +262,9 @@ def not_carried_out(event: events.NotCarriedOut, state: State, now: float, polic
     setback = set_back(state, event.about, event.reason, now, event.passing)
     targets.note_failure(state, event.about, event.reason)
     run = state.runs.get(event.about.id)
-    if run is None:
+    if run is None or event.about.what is What.FOLD:
         return
-    run.waiting = event.reason
+    run.waiting = refusals.in_words(event.about, event.reason)
     state.changed_runs.add(run.id)
     if not is_hopeless(setback, now, policy):
         return
@@ -294,7 +294,8 @@ def _give_up_results(state: State, run: Run, reason: str) -> None:
 
 @_apply.register
 def launch_accepted(event: events.LaunchAccepted, state: State, now: float, policy: Policy) -> None:
-    carried_out(state, What.LAUNCH, event.key.run_id)
+    if state.setbacks:
+        refusals.end_launch_refusals(state, event.key.run_id)
     attempts.accept(state, event, now)
 
 
@@ -308,6 +309,7 @@ def launch_in_doubt(event: events.LaunchInDoubt, state: State, now: float, polic
     if (row := state.row_of(event.key)) is None:
         return
     set_back(state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), event.reason, now)
+    refusals.note_doubt(state, event, now)
     if state.attempts["status"][row] == AttemptStatus.INTENT.value:
         state.attempts.set(row, status=AttemptStatus.IN_DOUBT)
 

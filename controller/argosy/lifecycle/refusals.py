@@ -7,7 +7,7 @@ the order is tried again after 1, 2, 4, ... 60 seconds.
 from __future__ import annotations
 
 from argosy.lifecycle.setbacks import carried_out, set_back
-from argosy.model.events import Observed, PoolShort
+from argosy.model.events import LaunchInDoubt, Observed, PoolShort
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
@@ -38,6 +38,30 @@ def end_refusal(state: State, pool: Pool) -> None:
     if refused and refused.reason == pool.short_reason:
         pool.short_until = pool.on_demand_short_until = 0.0
         pool.needs_mending = False
+
+
+def in_words(about: Subject, reason: str) -> str:
+    """Why a run waits. What was looked up or closed is in the reason already."""
+    calls = {What.SEND: "RunTask does not get through: ", What.LAUNCH: "no task can be started: "}
+    return f"{calls.get(about.what, '')}{reason}"
+
+
+def note_doubt(state: State, event: LaunchInDoubt, now: float) -> None:
+    """RunTask was not answered, or not in a way that tells whether a task was started."""
+    run, about = state.runs[event.key.run_id], Subject(What.SEND, event.key.run_id)
+    known = state.setbacks.get(about) or state.setbacks.get(Subject(What.LAUNCH, run.id))
+    if known and not event.is_answer:
+        set_back(state, about, known.reason, now, passing=True)
+        return
+    set_back(state, about, event.reason, now, passing=True)
+    run.waiting = in_words(about, event.reason)
+    state.changed_runs.add(run.id)
+
+
+def end_launch_refusals(state: State, run_id: str) -> None:
+    """ECS has accepted a launch of the run."""
+    carried_out(state, What.LAUNCH, run_id)
+    carried_out(state, What.SEND, run_id)
 
 
 def note_listings(state: State, sweep: Observed, now: float) -> None:

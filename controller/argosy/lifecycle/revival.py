@@ -14,7 +14,7 @@ from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED
 from argosy.model.runs import Run, RunStatus, TaskStretch
-from argosy.model.setbacks import What
+from argosy.model.setbacks import LASTING
 from argosy.model.state import State
 from argosy.model.tasks import CHUNKS_AT_ONCE, TaskStatus
 
@@ -52,7 +52,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.manifest_bounds.clear()
     run.manifest_after = ""
     run.begin_waiting(run.submitted_at)
-    for what in (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH):
+    for what in LASTING:
         carried_out(state, what, run.id)
     state.changed_runs.add(run.id)
 

@@ -187,6 +187,7 @@ class LaunchInDoubt:
 
     key: AttemptKey
     reason: str
+    is_answer: bool = True  # whether the reason is what the call met, rather than what a listing lacked
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ class What(StrEnum):
     VERIFY = "verify"  # the results of a run
     FOLD = "fold"  # the history of a run that is open
     LAUNCH = "launch"  # tasks of a run
+    SEND = "send"  # tasks of a run, which AWS throttles or leaves unanswered; nothing pauses for it
     RESOLVE = "resolve"  # a wave of launches in doubt
     TARGET = "target"  # to set the target of a pool's fleet
     TERMINATE = "terminate"  # an instance
@@ -29,8 +30,8 @@ class What(StrEnum):
     TARGETS_OUT = "targets-out"  # and to deregister them
 
 
-# These are given up in the end. They are stored, so that a restarted controller does not try forever.
-LASTING = (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH)
+# Those of runs. Most are given up in the end: they are stored, so that a restarted controller does not try forever.
+LASTING = (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH, What.SEND)
 
 
 class Subject(NamedTuple):

@@ -92,7 +92,7 @@ def _work(
         *in_waves(moment.state, moment.policy, [*staying, *ordered.places.launches]),
         *money.claims(ordered.places),
         *exhausted,
-        *remarks(moment, ordered.runs(), money),
+        *remarks(moment, ordered, money),
         *(steers(moment, ordered) if any(run.is_steered for run in moment.state.runs.values()) else ()),
         *_notes(ordered.order, moment.now),
         *(reclaims(market, ordered.with_launches(*staying, *unsent), money) if takes_room else ()),

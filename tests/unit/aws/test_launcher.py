@@ -23,6 +23,7 @@ from argosy.model.events import (
 )
 from argosy.model.instances import InstanceStatus
 from argosy.model.policy import Policy
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from tests.builders import (
     CELL,
@@ -122,7 +123,7 @@ def test_throttling_in_any_dress_leaves_the_intent_and_slows_down() -> None:
     home = cell(clock, ecs, pace=40)
     here = launching(ecs, clock, home=home)
     assert here.launch(LAUNCH, state_with_instance(), SOON) == [
-        NotCarriedOut("InvalidParameterException: Rate exceeded", KEY)
+        NotCarriedOut("InvalidParameterException: Rate exceeded", KEY, Subject(What.SEND, RUN_ID))
     ]
     assert home.rates.launches.rate_per_s == 20
 
@@ -227,7 +228,7 @@ def test_what_is_absent_is_sent_again_while_it_is_young() -> None:
 def test_nothing_is_sent_again_before_a_listing_was_complete() -> None:
     ecs = ScriptedClient("ecs", list_tasks=timed_out(), run_task=STARTED)
     assert launching(ecs).resolve(resolve(True), state_with_instance(), SOON) == [
-        LaunchInDoubt(KEY, "a listing was incomplete")
+        LaunchInDoubt(KEY, "a listing was incomplete", is_answer=False)
     ]
     assert ecs.requests("run_task") == []
 

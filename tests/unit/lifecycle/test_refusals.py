@@ -165,7 +165,7 @@ def test_a_launch_that_is_refused_over_and_over_is_paused_and_ends_no_run() -> N
     for minute in range(2 * POLICY.max_setbacks):
         told(state, NotCarriedOut("no items", about=Subject(What.LAUNCH, RUN_ID)), now=NOW + 60 * minute)
     run = state.runs[RUN_ID]
-    assert (run.done, run.halted, run.waiting) == (False, False, "no items")
+    assert (run.done, run.halted, run.waiting) == (False, False, "no task can be started: no items")
     assert not state.may_try(What.LAUNCH, RUN_ID, NOW + 60 * minute)
 
 

@@ -163,7 +163,7 @@ def test_a_refused_launch_is_no_attempt() -> None:
     begun(state, [Launch(key, 1, state.started_by(1), instance_id(1), CELL)])
     committed(state)
     told(state, LaunchInDoubt(key, "no reply"))
-    assert types(committed(state)) == ["task.inDoubt"]
+    assert types(committed(state)) == ["run.waiting", "task.inDoubt"]
     told(state, LaunchRefused(key, "RESOURCE:MEMORY"))
     lines = committed(state)
     assert types(lines) == ["instance.paused", "task.refused"]

@@ -23,7 +23,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.buying.budget import is_about_money
 from argosy.scheduler.buying.reasons import HELD_BY, market_answer, why_nothing_is_bought
-from argosy.scheduler.buying.refusals import is_about_refusal
+from argosy.scheduler.buying.refusals import is_refused
 from argosy.scheduler.placing.places import assign
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.asks import base_of, batch_of, lacking, on_demand, shunned_by, tasks_of_base
@@ -38,6 +38,7 @@ class _Answers:
     soon: Explanation  # by those on their way
     market: Explanation  # by an empty instance of every offer
     batch: Batch  # that task
+    refused: str  # what AWS refuses that it waits for; "" = nothing
     buying: str  # why nothing is bought for it, in a sentence
 
     @property
@@ -107,7 +108,8 @@ def _answers(moment: Moment, run: Run) -> _Answers:
         soon=explain(batch, lineup.coming),
         market=market_answer(batch, _offers(moment, run)),
         batch=batch,
-        buying=run.waiting if is_about_refusal(run.waiting) else why_nothing_is_bought(moment, batch, limit),
+        refused=run.waiting if is_refused(state, run) else "",
+        buying=why_nothing_is_bought(moment, batch, limit),
     )
 
 
@@ -191,6 +193,8 @@ def _held_back(moment: Moment, run: Run, verdict: str) -> str:
 
 
 def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
+    if answers.refused:
+        return answers.refused
     if verdict == "done":
         return "no task of this run is waiting for a place" + (f"; {run.waiting}" if run.waiting else "")
     if run.held or not run.task_definition:
@@ -207,7 +211,7 @@ def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
 
 
 def _what_it_waits_for(run: Run, answers: _Answers) -> list[str]:
-    here, coming = answers.here, 0 if is_about_refusal(answers.buying) else answers.soon.fits
+    here, coming = answers.here, answers.soon.fits
     on_its_way = "1 instance that could take it is on its way"
     many = f"{coming} instances that could take it are on their way"
     sentences = [on_its_way if coming == 1 else many] if coming else [answers.buying]

@@ -16,7 +16,10 @@ from argosy.market.daemons import daemons_of
 from argosy.market.offers import offers_of
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer, Pool
-from argosy.model.setbacks import Setback, Subject, What
+from argosy.model.runs import Run
+from argosy.model.setbacks import LASTING, Setback, Subject, What
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
 from argosy.model.wording import time_of_day
 from argosy.placement.demand import Batch
 
@@ -45,6 +48,17 @@ def why_refused(moment: Moment, batch: Batch, *, coming: bool = False, limited: 
     return told[0] if told else ""
 
 
+def waits_for_answer(moment: Moment, run: Run, is_sent: bool) -> bool:
+    """Whether its reason is a call that AWS refuses and that is repeated. is_sent: whether this tick sends tasks of
+    it."""
+    counts = run.tasks.counts()
+    subjects = [Subject(What.VERIFY, run.id)] if counts[TaskStatus.VERIFYING] else []
+    if is_sent or counts[TaskStatus.STARTING]:
+        subjects += [Subject(What.LAUNCH, run.id), Subject(What.SEND, run.id)]
+    setbacks = moment.state.setbacks
+    return any(subject in setbacks and setbacks[subject].holds(moment.now) for subject in subjects)
+
+
 def _refusal_of(pool: Pool, moment: Moment, *, ordered: bool) -> Setback | None:
     """AWS refuses to take its order or, where one is `ordered`, to show its instances; None = it refuses nothing."""
     setbacks = moment.state.setbacks
@@ -61,8 +75,11 @@ def _sentence(pool: Pool, refusal: Setback, now: float) -> str:
     return f"{REFUSED}{until}: {pool.instance_type} in {pool.zone}: {refusal.reason}{again}"
 
 
-def is_about_refusal(sentence: str) -> bool:
-    return sentence.startswith(REFUSED)
+def is_refused(state: State, run: Run) -> bool:
+    """Whether the scheduler or a fact has recorded a refusal as its reason."""
+    if not run.waiting:
+        return False
+    return run.waiting.startswith(REFUSED) or any(Subject(what, run.id) in state.setbacks for what in LASTING)
 
 
 def unlisted(moment: Moment) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from argosy.market.cover import alike
 from argosy.market.limits import AT_ONCE
-from argosy.market.order import Shortfall
 from argosy.model.actions import Remark
 from argosy.model.moment import Moment
 from argosy.model.run_terms import Dependency
@@ -16,10 +15,10 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.model.wording import date_and_time
 from argosy.placement.demand import Batch
+from argosy.scheduler.buying.orders import OrderedPlaces
 from argosy.scheduler.buying.reasons import why_all_back_off, why_nothing_is_bought
-from argosy.scheduler.buying.refusals import why_refused
+from argosy.scheduler.buying.refusals import waits_for_answer, why_refused
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
-from argosy.scheduler.placing.places import RunPlaces
 from argosy.scheduler.upkeep.pending import why_not_running
 
 ORDERED = "waiting for ordered instances to join the cluster"
@@ -77,14 +76,15 @@ def last_remarks(state: State) -> list[Remark]:
     return [Remark(run.id, TAKEN_DOWN, unaffordable=False) for run in runs]
 
 
-def remarks(moment: Moment, runs: Iterable[tuple[RunPlaces, Shortfall]], money: UncappedRuns) -> list[Remark]:
+def remarks(moment: Moment, ordered: OrderedPlaces, money: UncappedRuns) -> list[Remark]:
     """Why a run's tasks wait, when that has changed."""
     found, short_of_money = [], money.sentences
     known: dict[tuple[Batch, str], str] = {}  # many small runs may be alike
-    for its, shortfall in runs:
+    sending = {launch.key.run_id for launch in ordered.places.launches}
+    for its, shortfall in ordered.runs():
         run, limit = its.run, shortfall.reason
-        if run.complete:
-            continue  # its reason describes its closing
+        if run.complete or (moment.state.setbacks and waits_for_answer(moment, run, run.id in sending)):
+            continue  # its reason describes its closing, or what AWS refuses
         sentence = short_of_money.get(run.id, "")
         if run.id not in short_of_money and shortfall.tasks and limit != AT_ONCE:
             key = alike(its.left_over), limit
