@@ -92,7 +92,7 @@ def host(number: int = 1, instance_type: str = "c5.xlarge", zone: str = "us-east
 
 def whole(ec2_usd_per_hour: float, instance_type: str = "c5.xlarge", cell: str = CELL) -> float:
     """EC2's price of an instance, with its disk and its public address."""
-    disk_gib = POLICY.disk_gib_of(load_catalogue()[instance_type])
+    disk_gib = POLICY.billed_disk_gib_of(load_catalogue()[instance_type])
     return ec2_usd_per_hour + overheads_of(cell, disk_gib, has_address=True).usd_per_hour
 
 

@@ -87,6 +87,15 @@ def test_a_type_has_the_disk_that_its_owner_has_set(wide: dict[str, Template]) -
     assert sizes == {"argosy-dev c5.large": 60, "argosy-dev p3.2xlarge": 150, "argosy-dev g5.xlarge": 300}
 
 
+def test_a_volume_has_a_throughput_that_fits_its_type(wide: dict[str, Template]) -> None:
+    """The ledger charges for it: tests/unit/catalogue/test_overheads.py."""
+    given = {}
+    for template in wide["argosy-dev"].of_type("AWS::EC2::LaunchTemplate").values():
+        (name,) = [t["Value"] for t in template["TagSpecifications"][0]["Tags"] if t["Key"] == "Name"]
+        given[name] = template["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"]["Throughput"]
+    assert given == {"argosy-dev c5.large": 125, "argosy-dev p3.2xlarge": 250, "argosy-dev g5.xlarge": 250}
+
+
 def test_gpu_types_start_from_the_gpu_image_and_others_from_the_plain_one(home: Template) -> None:
     for fleet in home.of_type("AWS::EC2::EC2Fleet").values():
         (config,) = fleet["LaunchTemplateConfigs"]

@@ -33,7 +33,7 @@ class Overheads(NamedTuple):
 
 
 @cache
-def overheads_of(region: str, disk_gib: int, has_address: bool) -> Overheads:
+def overheads_of(region: str, disk_gib: float, has_address: bool) -> Overheads:
     """The overheads of an instance with a volume of that size. Volumes are billed by the month; the mean length of a
     month is used."""
     disk_usd = disk_gib * _price(region, _GP3) / document(_FILE)["hoursPerMonth"]

@@ -151,7 +151,7 @@ def _price(state: State, instance: Instance, policy: Policy) -> None:
     if not spot and kind:
         spot = kind.typical_spot_usd_per_hour
     bought_at = spot if instance.purchase is Purchase.SPOT else on_demand
-    more = overheads_of(instance.cell, policy.disk_gib_of(kind) if kind else 0, policy.public_addresses)
+    more = overheads_of(instance.cell, policy.billed_disk_gib_of(kind) if kind else 0, policy.public_addresses)
     instance.disk_usd_per_hour, instance.address_usd_per_hour = more
     instance.price_usd_per_hour = bought_at + more.usd_per_hour
     instance.on_demand_usd_per_hour = on_demand + more.usd_per_hour

@@ -160,7 +160,7 @@ def _above_cap(kind: InstanceType, price: float, policy: Policy) -> str:
 
 def cost_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
     """USD an hour of an instance with its disk and its address."""
-    overheads = overheads_of(pool.cell, policy.disk_gib_of(kind), policy.public_addresses)
+    overheads = overheads_of(pool.cell, policy.billed_disk_gib_of(kind), policy.public_addresses)
     return price_of(pool, kind, purchase, now, policy) + overheads.usd_per_hour
 
 

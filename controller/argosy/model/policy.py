@@ -14,6 +14,7 @@ from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 # GiB of an instance's only volume unless the owner says otherwise. The AMI takes 30; the rest is for images, each of
 # several GB with CUDA, and for what tasks write.
 CPU_DISK_GIB, GPU_DISK_GIB = 60, 150
+INCLUDED_MIBPS = 125  # of a gp3 volume's throughput; above it a MiB/s costs as much as half a GiB (overheads.json)
 SYSTEM_DISK_GIB = 30  # of it, for the AMI, Docker and images; tasks that ask for disk share the rest
 # Interfaces of one Linux bridge: BR_PORT_BITS of net/bridge/br_private.h, less one that is never given away. Our tasks
 # are in bridge mode, so each has one on docker0; the next one fails with "exchange full" (moby/moby issue 44973).
@@ -148,9 +149,19 @@ class Policy:
         }
 
     def disk_gib_of(self, kind: InstanceType) -> int:
-        """Volume of an instance of the type in GiB, as launched and as billed."""
+        """Volume of an instance of the type in GiB."""
         named = (gib for glob, gib in self.disk_gib_by_type if fnmatchcase(kind.name, glob))
         return next(named, GPU_DISK_GIB if kind.gpus else CPU_DISK_GIB)
+
+    def disk_mibps_of(self, kind: InstanceType) -> int:
+        """Throughput of the volume in MiB/s: pulled images are written to it, and those for GPUs are large."""
+        if kind.gpus >= 4:
+            return 500
+        return 250 if kind.gpus or kind.vcpus >= 32 else INCLUDED_MIBPS
+
+    def billed_disk_gib_of(self, kind: InstanceType) -> float:
+        """GiB that cost as much as the volume with its throughput."""
+        return self.disk_gib_of(kind) + (self.disk_mibps_of(kind) - INCLUDED_MIBPS) / 2
 
     def task_disk_gib_of(self, kind: InstanceType) -> int:
         """GiB of it that tasks may request together."""

@@ -58,7 +58,7 @@ def test_an_hourly_cap_below_every_instance_is_reported() -> None:
 def test_only_what_has_room_for_a_task_and_may_be_bought_counts() -> None:
     gpu = {"vcpus": 1, "memory": 1024, "gpus": 1}
     [sentence] = said({"c5.xlarge": 0.07, "g4dn.xlarge": 0.2}, gpu, budgetUsd=0.1)
-    assert "g4dn.xlarge, about $0.2214" in sentence
+    assert "g4dn.xlarge, about $0.2283" in sentence
     [sentence] = said({"c5.xlarge": 0.07}, purchase="on-demand", budgetUsd=0.1)
     assert "c5.xlarge, about $0.1816" in sentence
     assert said({"c5.xlarge": 0.07}, gpu, budgetUsd=0.01) == []  # nothing fits: admission says so

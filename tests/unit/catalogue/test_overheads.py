@@ -8,12 +8,14 @@ from argosy.catalogue.files import document
 from argosy.catalogue.lookup import (
     image_gb,
     is_listed,
+    load_catalogue,
     log_gb_per_attempt,
     logs_usd_per_gb,
     offered,
     overheads_of,
     transfer_usd_per_gb,
 )
+from argosy.model.policy import Policy
 
 REGIONS = tuple(document("offered.json")["regions"])
 
@@ -33,6 +35,23 @@ def test_a_volume_costs_what_aws_says_in_its_example() -> None:
     example = 0.08 * 2000 * 12 / hours_of_30_days
     assert example == pytest.approx(2.67, abs=0.01)
     assert overheads_of("us-east-1", 2000, False).usd_per_hour * 12 == pytest.approx(example * hours_of_30_days / 730)
+
+
+@pytest.mark.parametrize(
+    ("name", "mibps", "usd_a_month"),
+    [
+        ("c5.large", 125, 60 * 0.08),
+        ("c5.9xlarge", 250, 60 * 0.08 + 125 * 0.04),
+        ("p3.2xlarge", 250, 150 * 0.08 + 125 * 0.04),
+        ("p3.8xlarge", 500, 150 * 0.08 + 375 * 0.04),
+    ],
+)
+def test_the_throughput_of_a_volume_fits_the_type_and_is_paid(name: str, mibps: int, usd_a_month: float) -> None:
+    """40.96 USD a GiB/s and month above 125 MiB/s, us-east-1's price list."""
+    policy, kind = Policy(), load_catalogue()[name]
+    assert policy.disk_mibps_of(kind) == mibps
+    billed = overheads_of("us-east-1", policy.billed_disk_gib_of(kind), False)
+    assert billed.disk_usd_per_hour * 730 == pytest.approx(usd_a_month)
 
 
 def test_without_public_subnets_no_address_is_paid() -> None:

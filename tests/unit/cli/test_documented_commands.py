@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("containers/*/README.md"))]
 # A command begins a line of a block, or a piece of `code` in a sentence; a comment, a pipe or a redirection ends it.
 _START = r"^ *(?:\$ )?(?:\.venv/bin/)?(?:argosy |(?=python -m tests\.harness\.))"
-_COMMAND = re.compile(_START + r"([a-z]+[^#|&;>\n]*)", re.MULTILINE)
+_COMMAND = re.compile(_START + r"([a-z]+(?![a-z:])[^#|&;>\n]*)", re.MULTILINE)
 
 
 def documented() -> Iterator[tuple[str, str]]:

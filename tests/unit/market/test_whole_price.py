@@ -44,7 +44,7 @@ def test_an_offer_costs_its_instance_with_disk_and_address_on_spot_and_on_demand
 def test_a_gpu_instance_pays_for_its_larger_disk_and_a_private_one_for_no_address() -> None:
     private = replace(POLICY, public_addresses=False, disk_gib_by_type=(("c5.*", 100),))
     found = spot(offers_of(pools(c5_large=0.03, g5_xlarge=0.4), CATALOGUE, NOW, private))
-    assert found["g5.xlarge"].price_usd_per_hour == pytest.approx(0.4 + 150 * 0.08 / 730)
+    assert found["g5.xlarge"].price_usd_per_hour == pytest.approx(0.4 + (150 * 0.08 + 125 * 0.04) / 730)
     assert found["c5.large"].price_usd_per_hour == pytest.approx(0.03 + 100 * 0.08 / 730)
 
 

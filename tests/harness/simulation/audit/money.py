@@ -168,8 +168,8 @@ class MoneyChecker(Checker):
         for record in self.facts.stored.records.values():
             for market, costs in record.costs.items():
                 region, name, _ = market.partition("|")[0].split("/")
-                has_gpus = self.facts.world.catalogue[name].gpus > 0
-                due = volume_usd(region, has_gpus, costs.instance_seconds), IPV4_USD_PER_S * costs.instance_seconds
+                kind = self.facts.world.catalogue[name]
+                due = volume_usd(region, kind, costs.instance_seconds), IPV4_USD_PER_S * costs.instance_seconds
                 booked = costs.disks, costs.addresses
                 if not all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in zip(due, booked, strict=True)):
                     sentence = f"{booked} USD are booked for volumes and addresses in {market}, {due} USD are due"

@@ -14,12 +14,14 @@ from argosy.catalogue.files import document
 from argosy.emulator.ec2.fleet_targets import OVER_QUOTA
 from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.emulator.ec2.service import Ec2Instance
+from argosy.model.instance_types import InstanceType
 from tests.harness.simulation.world.world import World
 
 TEMPLATE = "argosy"  # the launch template that all fleets name
 STAGE = "main"
 LEAST_S = 60.0  # EC2 charges at least a minute, for volumes too
 VOLUME_GB, VOLUME_GB_WITH_GPUS = 60, 150
+FREE_MIBPS, USD_OF_MIBPS = 125, 0.5  # above: of a GB's price
 MONTH_S = 730 * 3600.0
 IPV4_USD_PER_S = 0.005 / 3600
 _STAGE_TAG, _POOL_TAG = "argosy:stage", "argosy:pool"
@@ -106,7 +108,7 @@ class Bill:
             return 0.0, 0.0
         seconds = max(LEAST_S, (instance.ended_at or world.now) - instance.launched_at)
         kind = world.catalogue[instance.instance_type]
-        parts = volume_usd(instance.zone[:-1], kind.gpus > 0, seconds), IPV4_USD_PER_S * seconds
+        parts = volume_usd(instance.zone[:-1], kind, seconds), IPV4_USD_PER_S * seconds
         return seconds, seconds / 3600 * self._price(instance) + sum(parts)
 
     def _price(self, instance: Ec2Instance) -> float:
@@ -119,9 +121,12 @@ class Bill:
         return self._worlds[instance.zone[:-1]]
 
 
-def volume_usd(region: str, has_gpus: bool, seconds: float) -> float:
-    """The cost of an instance's volume for that time."""
+def volume_usd(region: str, kind: InstanceType, seconds: float) -> float:
+    """The cost of an instance's volume for that time, with the throughput above what every volume has."""
     data = document("overheads.json")
     row = data["regions"].get(region, {})
     per_gb_month = row.get("gp3UsdPerGbMonth", data["otherwise"]["gp3UsdPerGbMonth"])
-    return float(per_gb_month * (VOLUME_GB_WITH_GPUS if has_gpus else VOLUME_GB) * seconds / MONTH_S)
+    size_gb = VOLUME_GB_WITH_GPUS if kind.gpus else VOLUME_GB
+    mibps = 500 if kind.gpus >= 4 else 250 if kind.gpus or kind.vcpus >= 32 else FREE_MIBPS
+    usd_a_month = per_gb_month * size_gb + per_gb_month * USD_OF_MIBPS * (mibps - FREE_MIBPS)
+    return float(usd_a_month * seconds / MONTH_S)
