@@ -129,6 +129,37 @@ def old_targets_are_believed(patch: Patch) -> None:
 
 
 @planted(
+    "a fleet that EC2 has deleted stays its pool's, and is ordered from",
+    check=scenario(
+        "tests.scenarios.test_readings",
+        "test_every_story_ends_well",
+        "fleet-deleted-over-limit",
+        "two_pools_without_capacity_or_quota",
+    ),
+)
+def deleted_fleets_are_kept(patch: Patch) -> None:
+    patch.setattr(pools, "miss_fleets", lambda state, sweep: None)
+
+
+@planted(
+    "fleets are listed by a filter of states, in the spelling of their member",
+    check=scenario(
+        "tests.scenarios.test_readings",
+        "test_an_instance_of_a_deleted_fleet_is_still_ours_however_its_state_is_spelt",
+    ),
+)
+def fleets_are_filtered_by_state(patch: Patch) -> None:
+    real = fleets.pages
+
+    def pages_of(call: Any, **request: Any) -> Any:
+        if request.get("MaxResults") == 100:
+            request["Filters"] = [{"Name": "fleet-state", "Values": ["active", "modifying", "deleted_running"]}]
+        return real(call, **request)
+
+    patch.setattr(fleets, "pages", pages_of)
+
+
+@planted(
     "a run that cannot start at any price waits forever, and keeps the controller running",
     check=scenario("tests.unit.scheduler.test_decide", PATIENCE),
 )

@@ -32,7 +32,7 @@ READINGS: Mapping[str, Reading] = MappingProxyType(
             "ModifyFleet refuses targets by purchase beside the total.", "Terraform's aws_ec2_fleet, NixOps"
         ),
         HYPHENS: Reading(
-            "The state of a fleet is spelt deleted-running, as its filter documents it.", "botocore, DescribeFleets"
+            "The filter of fleets by state takes deleted-running, and not deleted_running.", "botocore, DescribeFleets"
         ),
         ONLY_ACTIVE: Reading(
             "ModifyFleet refuses a fleet that is still being modified.", "EC2 user guide, Modify an EC2 Fleet"

@@ -29,6 +29,7 @@ _FILTERS = {
     "replace-unhealthy-instances": lambda view: [str(view["ReplaceUnhealthyInstances"]).lower()],
     "type": lambda view: [view["Type"]],
 }
+_WITH_HYPHENS = {"fleet-state": lambda view: [view["FleetState"].replace("_", "-")]}
 
 
 class FleetOperations(OperationGroup[Ec2Ledger]):
@@ -118,8 +119,9 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
         """By id, or all that are not instant; the documented filters only (there is none by tag)."""
         ids, every = request.get("FleetIds"), self.ledger.fleets.values()
         fleets = [self.ledger.fleet(each) for each in ids] if ids else [each for each in every if not each.is_instant]
-        views = [fleet_view(fleet, hyphens=HYPHENS in self.ledger.readings) for fleet in fleets]
-        return paged(request, "Fleets", passing(views, request.get("Filters"), _FILTERS))
+        read = {**_FILTERS, **_WITH_HYPHENS} if HYPHENS in self.ledger.readings else _FILTERS
+        views = [fleet_view(fleet) for fleet in fleets]
+        return paged(request, "Fleets", passing(views, request.get("Filters"), read))
 
     @operation
     def describe_launch_templates(self, request: JSON) -> JSON:
@@ -198,7 +200,7 @@ def activity(fleet: Ec2Fleet) -> str:
     return "pending_termination" if excess else "fulfilled"
 
 
-def fleet_view(fleet: Ec2Fleet, *, hyphens: bool = False) -> JSON:
+def fleet_view(fleet: Ec2Fleet) -> JSON:
     """A FleetData of DescribeFleets."""
     spot, on_demand = fleet.old_targets or (fleet.spot_target, fleet.on_demand_target)
     shown = ("SpotOptions", "OnDemandOptions", "Context", "ClientToken", "ValidFrom", "ValidUntil")
@@ -206,7 +208,7 @@ def fleet_view(fleet: Ec2Fleet, *, hyphens: bool = False) -> JSON:
         "ActivityStatus": activity(fleet),
         "CreateTime": utc(fleet.created_at),
         "FleetId": fleet.fleet_id,
-        "FleetState": fleet.state.replace("_", "-") if hyphens else fleet.state,
+        "FleetState": fleet.state,
         "ExcessCapacityTerminationPolicy": fleet.excess_policy,
         "FulfilledCapacity": float(len(fleet.members)),
         "FulfilledOnDemandCapacity": float(fleet.count("on-demand")),
