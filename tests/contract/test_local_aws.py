@@ -32,7 +32,7 @@ def sky(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 
 @pytest.fixture(scope="module")
 def gpu_instance(sky: Cloud) -> str:
-    return sky.buy("p3.8xlarge")[0]
+    return sky.buy("g5.12xlarge")[0]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_the_cli_lists_and_describes_instances_with_their_gpus(aws: Aws, sky: Cl
     gpus = next(each for each in instance["registeredResources"] if each["name"] == "GPU")
     assert len(gpus["stringSetValue"]) == 4
     assert all(gpu.startswith("GPU-") for gpu in gpus["stringSetValue"])
-    assert {"name": "ecs.instance-type", "value": "p3.8xlarge"} in instance["attributes"]
+    assert {"name": "ecs.instance-type", "value": "g5.12xlarge"} in instance["attributes"]
 
 
 def test_the_cli_sees_the_gpus_a_task_is_pinned_to(aws: Aws, gpu_task: str) -> None:
@@ -88,10 +88,10 @@ def test_the_cli_sees_fleets_instances_and_prices(aws: Aws, sky: Cloud, gpu_inst
     fleets = aws("ec2", "describe-fleets")["Fleets"]
     pools = {tag["Value"] for fleet in fleets for tag in fleet["Tags"] if tag["Key"] == "argosy:pool"}
     assert len(pools) == len(fleets) == 21
-    assert {"c5.large/us-east-1a", "p3.2xlarge/us-east-1c"} <= pools
+    assert {"c5.large/us-east-1a", "g5.2xlarge/us-east-1c"} <= pools
     found = aws("ec2", "describe-instances", "--filters", "Name=tag:argosy:stage,Values=main")
     instance = found["Reservations"][0]["Instances"][0]
-    assert (instance["InstanceType"], instance["InstanceLifecycle"]) == ("p3.8xlarge", "spot")
+    assert (instance["InstanceType"], instance["InstanceLifecycle"]) == ("g5.12xlarge", "spot")
     prices = aws("ec2", "describe-spot-price-history", "--instance-types", "c5.large", "--product", "Linux/UNIX")
     assert float(prices["SpotPriceHistory"][0]["SpotPrice"]) > 0
 

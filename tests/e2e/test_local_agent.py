@@ -112,7 +112,7 @@ def test_a_missing_log_group_keeps_the_container_from_starting(sky: Cloud) -> No
 
 
 def test_tasks_on_one_instance_hold_disjoint_gpus_and_see_only_theirs(sky: Cloud) -> None:
-    sky.buy("p3.8xlarge")
+    sky.buy("g5.12xlarge")
     needs = [{"type": "GPU", "value": "2"}]
     gpu = sky.define("gpu", resourceRequirements=needs)
     code = "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'], os.environ['CUDA_VISIBLE_DEVICES'])\n"

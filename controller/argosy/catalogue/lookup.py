@@ -103,8 +103,8 @@ def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
     """Every known type by name, whole families in ascending size, at `region`'s prices.
 
     A type whose price in `region` is unknown has the price of us-east-1, or of any other Region, so every type has a
-    price. A typical spot price of 0 means unknown. Types that no Region offers any more (p3.2xlarge) are included:
-    `offered` returns the types that a Region offers.
+    price. An unknown typical spot price is assumed to be on-demand's. Types that no Region offers any more
+    (p3.2xlarge) are included: `offered` returns the types that a Region offers.
     """
     prices = document("prices.json")["regions"]
     nearest = [prices.get(region, {}), prices[HOME_REGION], *prices.values()]
@@ -112,7 +112,7 @@ def load_catalogue(region: str = HOME_REGION) -> Mapping[str, InstanceType]:
     for name, row in document("instance_types.json")["types"].items():
         known = next((rows[name] for rows in nearest if name in rows), None)
         if known is not None:
-            found[name] = _instance_type(name, row, known[0], known[1] or 0.0)
+            found[name] = _instance_type(name, row, known[0], known[1] or known[0])
     return MappingProxyType(found)
 
 

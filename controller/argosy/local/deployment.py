@@ -25,7 +25,7 @@ MAX_RECEIVES = 5  # then a message goes to the dead queue
 VISIBILITY_S = 60.0  # of a message that was received and is not deleted
 LOCAL_TYPES = {
     "cpu": ["c5.large", "c5.xlarge", "c5.2xlarge", "c5.4xlarge"],
-    "gpu": ["p3.2xlarge", "p3.8xlarge", "p3.16xlarge"],
+    "gpu": ["g5.2xlarge", "g5.12xlarge", "g5.48xlarge"],  # 1, 4 and 8 GPUs, as the examples need them
 }
 
 
@@ -79,12 +79,12 @@ class Names:
 
 
 def local_settings(**changes: Any) -> Settings:
-    """The settings of local mode: c5 and p3 in three zones, and short waits. `changes` in cdk.json's spelling.
+    """The settings of local mode: c5 and g5 in three zones, and short waits. `changes` in cdk.json's spelling.
 
     Raises ValidationError.
     """
     cells = changes.get("cells", ["us-east-1"])
-    # p3 is withdrawn on AWS, but it is what the originals ran on.
+    # Its Regions offer them all, wherever AWS does.
     offered = {str(cell): {"add": [*LOCAL_TYPES["cpu"], *LOCAL_TYPES["gpu"]]} for cell in cells}
     context = {
         "cells": cells,

@@ -18,6 +18,8 @@ NEW = {
     "vcpus": 2, "memoryMib": 4096, "gpus": 0, "gpuModel": None, "gpuMemoryMib": 0, "architecture": "x86_64",
 }  # fmt: skip
 
+UNLISTED = {"c8i", "m8i", "g7", "g7e", "p6-b200", "p6-b300", "gr6", "p5en"}  # in some Regions
+
 
 def shipped(name: str) -> Any:
     return json.loads((shipped_folder() / name).read_text("utf-8"))
@@ -29,9 +31,10 @@ def test_writing_a_file_that_has_not_changed_gives_the_same_text(name: str) -> N
 
 
 def test_every_offered_type_has_a_band_and_every_band_a_meaning() -> None:
+    """Except the families that are newer than the Advisor's list."""
     for region in ("us-east-1", "eu-west-1", "ap-northeast-1"):
         unlisted = [name for name in offered(region) if interruption_band(region, name) is None]
-        assert len(unlisted) <= 1, unlisted
+        assert len([name for name in unlisted if name.split(".")[0] not in UNLISTED]) <= 1, unlisted
         bands = {interruption_band(region, name) for name in offered(region)} - {None}
         assert bands <= set(range(len(BANDS)))
     assert interruption_band("us-east-1", "z9.large") is None
@@ -94,7 +97,7 @@ def test_another_folder_may_hold_some_of_the_files_and_overrides(tmp_path: Path)
     )
     pools, on_demand, spot, unpriced, home, away = elsewhere(tmp_path, program)
     assert pools == ["us-east-1a", "us-east-1b"]
-    assert (on_demand, spot) == (0.1, 0.0)
+    assert (on_demand, spot) == (0.1, 0.1), "an unknown spot price is assumed high"
     assert not unpriced
     assert (home["offered"], away["offered"]) == ("2026-11-21", as_of()["offered"])
 

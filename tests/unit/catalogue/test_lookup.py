@@ -16,7 +16,7 @@ from argosy.catalogue.lookup import (
     registered_memory_mib,
 )
 
-ARM_FAMILIES = {"c6g", "c7g", "m6g", "m7g", "r6g", "r7g", "g5g"}
+ARM_FAMILIES = {"c6g", "c7g", "m6g", "m7g", "r6g", "r7g", "c8g", "m8g", "g5g"}
 WITHDRAWN = {"p3.2xlarge", "p3.8xlarge", "p3.16xlarge"}
 
 
@@ -40,7 +40,7 @@ def test_sizes_are_those_of_aws(name: str, vcpus: int, gib: int, gpus: int) -> N
 
 def test_every_type_is_plausible() -> None:
     for found in load_catalogue().values():
-        assert 0 < found.typical_spot_usd_per_hour < found.on_demand_usd_per_hour, found
+        assert 0 < found.typical_spot_usd_per_hour <= found.on_demand_usd_per_hour, found
         assert 0.8 * found.memory_mib < found.registered_memory_mib < found.memory_mib - ECS_RESERVED_MEMORY_MIB
         assert (found.gpus > 0) == (found.gpu_model is not None) == (found.gpu_memory_mib > 0)
         assert found.architecture == ("arm64" if found.family in ARM_FAMILIES else "x86_64")

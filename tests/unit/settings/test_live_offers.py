@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import boto3
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from argosy.catalogue.lookup import offered
+from argosy.catalogue.lookup import load_catalogue, offered
 from argosy.settings.live_offers import LiveOffers, with_live_offers
 from argosy.settings.settings import MAX_JSON_BYTES, Settings, load_settings
 
@@ -115,6 +116,19 @@ def test_a_list_too_long_for_a_functions_environment_is_shortened_to_whole_regio
 def test_what_is_kept_between_two_commands_is_what_was_read(asked: set[str], zones: dict[str, set[str]]) -> None:
     found = LiveOffers(frozenset(asked), {f"{HOME}{zone}": frozenset(names & asked) for zone, names in zones.items()})
     assert LiveOffers.from_json(found.to_json()) == found
+
+
+@mock_aws
+@pytest.mark.parametrize("region", ["us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-northeast-1"])
+def test_a_new_account_can_buy_gpus_in_a_region_of_today(region: str) -> None:
+    """Without a word in the settings. L4, L40S and newer are what today's libraries are built for."""
+    settings, catalogue = Settings(cells=(region,)), load_catalogue()
+    found = LiveOffers.read(boto3.client("ec2", region_name=region), settings.instance_types.all)
+    pools = with_live_offers(settings, {region: found}).pools(region)
+    models = {(catalogue[name].gpu_model, catalogue[name].gpus) for name, _ in pools}
+    assert {("A10G", 1), ("L4", 1), ("L40S", 1), ("L40S", 4), ("A10G", 8)} <= models
+    assert {"c5.large", "c7i.large", "c8i.large", "m8i.xlarge"} <= {name for name, _ in pools}
+    assert not any(name.startswith(("p3.", "g4ad", "g3")) for name, _ in pools)
 
 
 @mock_aws

@@ -46,7 +46,9 @@ def spot_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
 def on_demand_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
     """Only notes: on-demand is bought where a deadline or `capacity.fallback` asks for it."""
     client = checked.session.client("service-quotas", cell)
-    codes = {kind.on_demand_code: (kind, smallest) for kind, smallest in _smallest(checked).items()}
+    codes: dict[str, tuple[QuotaFamily, int]] = {}  # all P families share one
+    for kind, smallest in _smallest(checked).items():
+        codes[kind.on_demand_code] = min(codes.get(kind.on_demand_code, (kind, smallest)), (kind, smallest), key=_vcpus)
     vcpus = {code: _quota(client, "ec2", code) for code in codes}
     has = ", ".join(f"{kind.name} {vcpus[code]:g}" for code, (kind, _) in codes.items())
     short = [code for code, (_, smallest) in codes.items() if vcpus[code] < smallest]
@@ -100,6 +102,10 @@ def _smallest(checked: CheckedAccount) -> Mapping[QuotaFamily, int]:
         vcpus = catalogue[name].vcpus
         smallest[kind] = min(vcpus, smallest.get(kind, vcpus))
     return smallest
+
+
+def _vcpus(need: tuple[QuotaFamily, int]) -> int:
+    return need[1]
 
 
 def _quota(client: Any, service: str, code: str) -> float:

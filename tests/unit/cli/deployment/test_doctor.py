@@ -151,7 +151,7 @@ def well() -> World:
             "sts": Sts(),
             "iam": Iam(),
             "service-quotas": Quotas(
-                Standard=640.0, G=64.0, P4=32.0, OnDemandStandard=64.0, OnDemandG=8.0, OnDemandP5=8.0
+                Standard=640.0, G=64.0, P4=32.0, P5=192.0, OnDemandStandard=64.0, OnDemandG=8.0, OnDemandP5=8.0
             ),
             "ec2": Ec2(*TYPES),
             "ecr": Ecr(),

@@ -101,6 +101,7 @@ def _row(kind: InstanceType, region: str) -> dict[str, Any]:
     band = interruption_band(region, kind.name)
     lacking = lacking_zones(region, kind.name)
     there = f"not in {', '.join(lacking)}" if lacking else "yes"
+    is_known = kind.typical_spot_usd_per_hour < kind.on_demand_usd_per_hour
     return {
         "instanceType": kind.name,
         "vcpus": kind.vcpus,
@@ -111,7 +112,7 @@ def _row(kind: InstanceType, region: str) -> dict[str, Any]:
         "gpuMemoryMib": kind.gpu_memory_mib,
         "architecture": kind.architecture,
         "onDemandUsdPerHour": kind.on_demand_usd_per_hour,
-        "typicalSpotUsdPerHour": kind.typical_spot_usd_per_hour or None,
+        "typicalSpotUsdPerHour": kind.typical_spot_usd_per_hour if is_known else None,
         "interruptionBand": None if band is None else BANDS[band],
         "offered": there if kind.name in offered(region) else "no",
     }
