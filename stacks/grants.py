@@ -260,9 +260,9 @@ def ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
 
 
 def _market(arns: Arns) -> list[str]:
-    """The calls for prices, and for placement scores if the owner wants them."""
+    """The calls for prices and offered types, and for placement scores if the owner wants them."""
     scores = ["ec2:DescribeAvailabilityZones", "ec2:GetSpotPlacementScores"] if arns.settings.placement_scores else []
-    return ["ec2:DescribeSpotPriceHistory", *scores]
+    return ["ec2:DescribeInstanceTypeOfferings", "ec2:DescribeSpotPriceHistory", *scores]
 
 
 def _results(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:

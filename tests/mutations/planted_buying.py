@@ -10,6 +10,7 @@ from uuid import uuid4
 from argosy.aws import fleets, on_demand
 from argosy.aws.fleet_templates import FleetTemplates
 from argosy.aws.fleets import AwsFleets
+from argosy.aws.offerings import Offerings
 from argosy.aws.on_demand import OnDemandOrders
 from argosy.catalogue.lookup import Overheads
 from argosy.lifecycle import charges, hosts, pools
@@ -45,6 +46,14 @@ def any_fleet_counts(patch: Patch) -> None:
     patch.setattr(pools, "see_fleet", see)
     patch.setattr(State, "in_pools_fleet", lambda self, instance: True)
     targets_follow_belief(patch)
+
+
+@planted(
+    "EC2's list of offered types is read, and orders go to withdrawn types",
+    check=scenario("tests.scenarios.test_withdrawn_types", "test_the_work_goes_to_the_types_that_ec2_still_offers"),
+)
+def offers_are_thrown_away(patch: Patch) -> None:
+    patch.setattr(Offerings, "of", lambda self, cell, types, now, check_time: {})
 
 
 @planted(

@@ -19,6 +19,7 @@ from typing import Any
 from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages, read_each
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
+from argosy.aws.offerings import Offerings
 from argosy.aws.on_demand import OnDemandOrders
 from argosy.aws.placement_scores import PlacementScores
 from argosy.aws.spot_prices import SpotPrices
@@ -61,7 +62,7 @@ class AwsFleets:
         self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float], scores: PlacementScores | None = None
     ) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
-        self._prices, self._scores = SpotPrices(), scores
+        self._prices, self._offerings, self._scores = SpotPrices(), Offerings(), scores
         self._templates = FleetTemplates(STAGE_TAG, stage, clock)
         # By cell: ids of all our fleets that were ever listed, and of their launch templates.
         self._ours: dict[str, set[str]] = {}
@@ -208,9 +209,12 @@ class AwsFleets:
         ]
         found = [(pool, fleet) for pool, fleet in tagged if _state(fleet) != STILL_RUNNING]
         self._templates.note(cell, [fleet for _, fleet in found], check_time)
+        first_time = cell.name not in self._ours
         self._ours.setdefault(cell.name, set()).update(name for _, fleet in tagged for name in _launchers(fleet))
         types = {pool.split("/")[0] for pool, _ in found}
         prices = self._prices.of(cell, types, now, check_time)
+        # Not at first: a deployment has read the offers too, and a first task waits for this listing.
+        offers = {} if first_time else self._offerings.of(cell, types, now, check_time)
         scores = self._scores.of(cell, types, now, check_time) if self._scores else None
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
@@ -226,6 +230,7 @@ class AwsFleets:
                 is_modifying=_state(fleet) == "modifying",
                 is_behind=self._templates.is_behind(fleet["FleetId"]),
                 placement_score=None if scores is None else scores.get((instance_type, zone), 0),
+                is_offered=instance_type in offers.get(zone, ()) if offers else None,
             )
 
     def _list(self, cell: Cell, check_time: CheckTime) -> None:

@@ -56,6 +56,8 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         pool.spot_usd_per_hour, pool.priced_at = seen.spot_usd_per_hour, seen.priced_at or now
     if seen.placement_score is not None:
         pool.placement_score = seen.placement_score
+    if seen.is_offered is not None:
+        pool.withdrawn_at = 0.0 if seen.is_offered else pool.withdrawn_at or now
     state.changed_pools |= before != _shown(pool)
 
 
@@ -70,7 +72,7 @@ def _adopt(pool: Pool, seen: FleetSeen) -> None:
 
 
 def _shown(pool: Pool) -> tuple[object, ...]:
-    prices = pool.spot_usd_per_hour, pool.priced_at, pool.placement_score
+    prices = pool.spot_usd_per_hour, pool.priced_at, pool.placement_score, pool.withdrawn_at
     return pool.fleet_id, pool.confirmed_spot, *pool.surplus, *prices
 
 

@@ -138,6 +138,8 @@ def _reason(pool: Pool, kind: InstanceType | None, purchase: Purchase, now: floa
         return f"its cell is closed: {pool.closed}"
     if not pool.fleet_id:
         return "there is no fleet for it"
+    if pool.withdrawn_at:
+        return f"EC2 no longer offers {pool.instance_type} in {pool.zone}; the next deployment leaves its fleet out"
     until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until
     if until > now:
         because = f" after {pool.short_reason}" if pool.short_reason else ""

@@ -64,7 +64,7 @@ _RIGHTS = _Fault(
     lasting=True,
 )
 _TEMPLATE = _Fault("its launch template or network is gone: deploy again", lasting=True)
-_NOT_OFFERED = _Fault("the zone does not offer this type: take the type out of the settings there", lasting=True)
+_NOT_OFFERED = _Fault("EC2 does not offer this type in the zone; the next deployment leaves its fleet out")
 _INVALID = _Fault("EC2 refuses the fleet's configuration: deploy again with settings that it accepts", lasting=True)
 
 _NO_RIGHT = _Fault(
@@ -86,7 +86,11 @@ _PHRASES = tuple(
         ),
         (r"not (have )?enough free addresses|InsufficientFreeAddresses|free (ip )?addresses", _ADDRESSES),
         (r"SpotMaxPriceTooLow|below the (current )?spot price|price .*(too low|not valid)", _PRICE),
-        (r"not supported in (your|the) requested availability zone|type .*not (supported|offered)", _NOT_OFFERED),
+        (
+            r"not supported in (your|the) requested availability zone|type .*not (supported|offered)"
+            r"|unsupported instance ?types",
+            _NOT_OFFERED,
+        ),
         (r"instance.?profile|iam:PassRole|IamInstanceProfile", _ROLE),
         (r"image id|for images|InvalidAMI|UnavailableAMI|AMI (is|was|does|cannot)", _IMAGE),
         (r"not authorized|Unauthorized|AccessDenied|service control policy|explicit deny|service.linked role", _RIGHTS),
@@ -118,8 +122,8 @@ def shortage(pool: str, code: str, description: str = "") -> PoolShort:
 def refusal(pool: str, code: str, description: str = "") -> PoolShort:
     """The meaning of the answer to a call that EC2 refuses until a person acts."""
     said = _in_one_line(f"{code}: {description}" if description else code, MAX_REFUSAL)
-    fault = _NO_RIGHT if _FORBIDDEN.search(said) else _REFUSED
-    return PoolShort(pool, f"{fault.sentence} [{said}]", lasting=True, refused=True)
+    fault = _NO_RIGHT if _FORBIDDEN.search(said) else _NOT_OFFERED if _of(code, said) is _NOT_OFFERED else _REFUSED
+    return PoolShort(pool, f"{fault.sentence} [{said}]", fault.lasting, refused=True)
 
 
 def latest_shortage(fleet_id: str, records: list[Mapping[str, Any]]) -> PoolShort | None:

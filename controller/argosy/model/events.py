@@ -276,6 +276,7 @@ class FleetSeen:
     placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
     is_modifying: bool = False  # then the targets may be the earlier ones
     is_behind: bool = False  # whether it launches from an outdated version of its launch template
+    is_offered: bool | None = None  # whether EC2 offers the type in the zone; None = not known
 
 
 @dataclass(frozen=True, slots=True)

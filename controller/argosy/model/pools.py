@@ -45,6 +45,9 @@ class Pool:
     instance_hours: float = 0.0  # spot, decayed to rate_at
     rate_at: float = 0.0
     placement_score: int = 0  # EC2's spot placement score, 1 to 10; 0 = not known
+    withdrawn_at: float = (
+        0.0  # when EC2's list of offers first lacked its type in its zone; 0 = it has it, or is unknown
+    )
     registered_memory_mib: int = 0  # memory that an instance of it last registered; 0 = none has
     without_runner_at: float = 0.0  # when an instance last joined without the runner; 0 = one of its AMI had it since
 
@@ -63,6 +66,10 @@ class Pool:
     def cools_off(self, now: float) -> bool:
         """Whether at least one purchase option is in a cool-off."""
         return max(self.short_until, self.on_demand_short_until) > now
+
+    def to_mend(self, now: float) -> bool:
+        """Whether a person has to act. A type that EC2 has withdrawn needs none."""
+        return self.needs_mending and self.cools_off(now) and not self.withdrawn_at
 
     @property
     def confirmed(self) -> bool:

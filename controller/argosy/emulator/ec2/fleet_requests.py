@@ -27,6 +27,14 @@ def read_pools(ledger: Ec2Ledger, configs: list[JSON]) -> list[CapacityPool]:
     return pools
 
 
+def check_offered(ledger: Ec2Ledger, pools: list[CapacityPool]) -> None:
+    """Whether any pool can be launched. Raises Refusal, in words quoted in a pull request of Terraform's provider."""
+    if all(pool.name in ledger.withdrawn for pool in pools):
+        types = ", ".join(sorted({pool.instance_type for pool in pools}))
+        message = f"Invalid: Parameter: InstanceTypes. Unsupported instancetypes specified: {types}"
+        raise Refusal("InvalidFleetConfig", message)
+
+
 def read_targets(specification: JSON, default_type: str) -> tuple[int, int]:
     """(spot, on-demand): capacity that is given to neither goes to the default type. Raises Refusal."""
     total = int(specification["TotalTargetCapacity"])

@@ -8,7 +8,7 @@ from typing import Any
 from argosy.emulator.ec2.changes import delete
 from argosy.emulator.ec2.events import fleet_state
 from argosy.emulator.ec2.filters import paged, passing
-from argosy.emulator.ec2.fleet_requests import read_pools, read_tags, read_targets
+from argosy.emulator.ec2.fleet_requests import check_offered, read_pools, read_tags, read_targets
 from argosy.emulator.ec2.fleet_targets import launch_at_once
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
@@ -51,11 +51,13 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
         specification = request["TargetCapacitySpecification"]
         default_type = specification.get("DefaultTargetCapacityType") or "on-demand"
         spot, on_demand = read_targets(specification, default_type)
+        pools = read_pools(self.ledger, request["LaunchTemplateConfigs"])
+        check_offered(self.ledger, pools)
         fleet = Ec2Fleet(
             ordinal=self.ledger.ordinal(),
             fleet_id=f"fleet-{as_uuid(self.ledger.new_id())}",
             created_at=self.ledger.now(),
-            pools=read_pools(self.ledger, request["LaunchTemplateConfigs"]),
+            pools=pools,
             request=request,
             spot_target=spot,
             on_demand_target=on_demand,
@@ -87,6 +89,8 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
             spot, on_demand = read_targets(specification, fleet.default_type)
         configs = request.get("LaunchTemplateConfigs")
         fleet.pools = read_pools(self.ledger, configs) if configs else fleet.pools
+        if spot + on_demand > fleet.spot_target + fleet.on_demand_target:
+            check_offered(self.ledger, fleet.pools)
         if (spot, on_demand) != (fleet.spot_target, fleet.on_demand_target):
             fleet.retry_at = 0.0  # a new order is tried at once
         if self.ledger.readings & {ONLY_ACTIVE, OLD_TARGET}:

@@ -58,6 +58,8 @@ class Ec2Ledger:
         self.templates: dict[str, LaunchTemplate] = {}
         self.available: dict[str, int] = {}
         """How many more instances a pool can deliver; a pool that is missing here has no limit."""
+        self.withdrawn: set[str] = set()
+        """Pools whose type is no longer offered in their zone: their fleets stay, and take no higher target."""
         self.obstacles: dict[str, LaunchObstacle] = {}
         """What, besides a lack of capacity, keeps a pool from launching anything, such as a missing image."""
         self.quotas: dict[str, int] = {}

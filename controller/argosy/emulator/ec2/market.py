@@ -74,14 +74,14 @@ class MarketOperations(OperationGroup[Ec2Ledger]):
 
     @operation
     def describe_instance_type_offerings(self, request: JSON) -> JSON:
-        """Every type of the catalogue is offered in the region and in each zone."""
+        """Every type of the catalogue is offered in the region and in each zone, except where it is withdrawn."""
         by_zone = request.get("LocationType") == "availability-zone"
-        places = self.ledger.zones if by_zone else (self.ledger.region.name,)
         kind = "availability-zone" if by_zone else "region"
         rows = [
             {"InstanceType": name, "LocationType": kind, "Location": place}
             for name in self.ledger.catalogue
-            for place in places
+            if (zones := [each for each in self.ledger.zones if f"{name}/{each}" not in self.ledger.withdrawn])
+            for place in (zones if by_zone else (self.ledger.region.name,))
         ]
         read = {"instance-type": lambda row: [row["InstanceType"]], "location": lambda row: [row["Location"]]}
         return paged(request, "InstanceTypeOfferings", passing(rows, request.get("Filters"), read), smallest=5)

@@ -78,6 +78,11 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
             instance = self.ledger.instances[instance_id]
             shut_down(self.ledger, instance, "Server.InternalError", "Server.InternalError: Internal error on launch")
 
+    def set_withdrawn(self, pool: str, *, withdrawn: bool = True) -> None:
+        """Whether EC2 has withdrawn the type of `pool` from its zone."""
+        with self.lock:
+            (self.ledger.withdrawn.add if withdrawn else self.ledger.withdrawn.discard)(pool)
+
     def set_shortage(self, pool: str, available: int | None) -> None:
         """How many more this pool delivers; None = no limit. `pool`: "c5.large/us-east-1a" (spot), or the same with
         "/on-demand".
