@@ -363,7 +363,7 @@ def fleet_view(pool: Pool, now: float, policy: Policy) -> JSON:
         "interruptionsPerHour": rate_of(pool, now, policy),
         "coolingOffUntil": iso(pool.short_until if pool.short_until > now else 0.0, "seconds"),
         "coolingOffAfter": pool.short_reason if pool.short_until > now else None,
-        "needsMending": pool.to_mend(now),
+        "needsMending": pool.needs_mending and pool.cools_off(now),
         "unsettledUntil": iso(pool.unsettled_until if pool.unsettled_until > now else 0.0, "seconds"),
         "placementScore": pool.placement_score or None,
         "noOfferBecause": why_not[0][1] if why_not else None,

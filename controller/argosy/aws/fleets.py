@@ -45,6 +45,7 @@ HISTORY_S = 1800.0  # of a fleet's history: a fleet that fails says so every few
 HISTORY_PAGES = 3  # of up to 1,000 records
 # DescribeInstanceStatus has a filter for each check, and filters have to hold together: one call for each.
 CHECKS = {"SystemStatus": "system", "InstanceStatus": "instance", "AttachedEbsStatus": "attached-ebs"}
+OFFERS_UNREAD_S = 120.0  # of a process: a deployment has read the offers, and a first task need not wait for them
 FLEET_OF_INSTANCE_TAG = "aws:ec2:fleet-id"  # set by EC2 itself, so it cannot be forged; the other one, too
 LAUNCHER_TAGS = FLEET_OF_INSTANCE_TAG, "aws:ec2launchtemplate:id"  # fleets of type instant are not listed
 
@@ -63,6 +64,7 @@ class AwsFleets:
     ) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
         self._prices, self._offerings, self._scores = SpotPrices(), Offerings(), scores
+        self._offers_from = clock() + OFFERS_UNREAD_S
         self._templates = FleetTemplates(STAGE_TAG, stage, clock)
         # By cell: ids of all our fleets that were ever listed, and of their launch templates.
         self._ours: dict[str, set[str]] = {}
@@ -209,12 +211,10 @@ class AwsFleets:
         ]
         found = [(pool, fleet) for pool, fleet in tagged if _state(fleet) != STILL_RUNNING]
         self._templates.note(cell, [fleet for _, fleet in found], check_time)
-        first_time = cell.name not in self._ours
         self._ours.setdefault(cell.name, set()).update(name for _, fleet in tagged for name in _launchers(fleet))
         types = {pool.split("/")[0] for pool, _ in found}
         prices = self._prices.of(cell, types, now, check_time)
-        # Not at first: a deployment has read the offers too, and a first task waits for this listing.
-        offers = {} if first_time else self._offerings.of(cell, types, now, check_time)
+        offers = self._offerings.of(cell, types, now, check_time) if now > self._offers_from else {}
         scores = self._scores.of(cell, types, now, check_time) if self._scores else None
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)

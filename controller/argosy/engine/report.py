@@ -67,7 +67,7 @@ def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str,
         "instances": sum(instance.alive for instance in state.instances.values()),
         "suspended": len(state.suspended),
         "stubborn": sum(subject.what is What.TERMINATE for subject in state.setbacks),
-        "to_mend": sum(pool.to_mend(now) for pool in state.pools.values()),
+        "to_mend": sum(pool.needs_mending and pool.cools_off(now) for pool in state.pools.values()),
         "services_in_trouble": _in_trouble(state, actions),
         **_bought_in(actions),
     }

@@ -67,10 +67,6 @@ class Pool:
         """Whether at least one purchase option is in a cool-off."""
         return max(self.short_until, self.on_demand_short_until) > now
 
-    def to_mend(self, now: float) -> bool:
-        """Whether a person has to act. A type that EC2 has withdrawn needs none."""
-        return self.needs_mending and self.cools_off(now) and not self.withdrawn_at
-
     @property
     def confirmed(self) -> bool:
         """Whether EC2 is known to have the spot target."""

@@ -313,12 +313,46 @@ def test_fleets_are_told_apart_by_their_state_in_either_spelling_and_never_by_a_
 def test_prices_are_asked_for_every_five_minutes_and_old_ones_do_when_ec2_is_silent() -> None:
     one = {"SpotPriceHistory": [price("c5.xlarge", "us-east-1a", "0.05", 3)]}
     listing = {"Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a")]}
-    ec2 = ScriptedClient("ec2", describe_fleets=listing, describe_spot_price_history=[one, timed_out()])
+    ec2 = ScriptedClient(
+        "ec2",
+        describe_fleets=listing,
+        describe_spot_price_history=[one, timed_out()],
+        describe_instance_type_offerings={"InstanceTypeOfferings": []},
+    )
     here, home = fleets_of_home(ec2)
     for later in (0, 299, 301):
         (seen,) = here.fleets(home, NOW + later)
         assert seen.spot_usd_per_hour == 0.05
     assert len(ec2.requests("describe_spot_price_history")) == 2
+
+
+def test_offers_are_read_every_six_hours_and_what_ec2_does_not_say_is_not_assumed() -> None:
+    """Not in the first minutes; a refusal or an empty list says nothing about any type."""
+    here_a = {"InstanceTypeOfferings": [offer("c5.xlarge", "us-east-1a"), offer("c5.large", "us-east-1b")]}
+    listing = {"Fleets": [listed_fleet(1, "c5.xlarge/us-east-1a"), listed_fleet(2, "c5.xlarge/us-east-1b")]}
+    answers = [refusal("UnauthorizedOperation", "no"), {"InstanceTypeOfferings": []}, here_a, timed_out()]
+    ec2 = ScriptedClient(
+        "ec2",
+        describe_fleets=listing,
+        describe_spot_price_history={"SpotPriceHistory": []},
+        describe_instance_type_offerings=answers,
+    )
+    here, home = fleets_of_home(ec2)
+    hours = 3_600.0
+    for later, expected in (
+        (0.0, [None, None]),
+        (600.0, [None, None]),
+        (1_300.0, [None, None]),
+        (7 * hours, [True, False]),
+        (12 * hours, [True, False]),
+        (14 * hours, [True, False]),
+    ):
+        assert [seen.is_offered for seen in here.fleets(home, NOW + later)] == expected
+    assert len(ec2.requests("describe_instance_type_offerings")) == 4
+
+
+def offer(name: str, zone: str) -> dict[str, str]:
+    return {"InstanceType": name, "LocationType": "availability-zone", "Location": zone}
 
 
 def test_a_stage_without_fleets_asks_for_no_prices() -> None:

@@ -55,7 +55,7 @@ SEEN = [
     (INVALID, "c5.xlarge, ami-0, Linux/UNIX: Value", "refuses the fleet's configuration"),
     (INVALID, "The specified launch template, with template name argosy, does not exist.", "launch template"),
 ]  # fmt: skip
-LASTING = ("machine image", "instance profile", "may not launch", "refuses", "launch template", "not offer")
+LASTING = ("machine image", "instance profile", "may not launch", "refuses", "launch template")
 
 
 @pytest.mark.parametrize(("sub_type", "description", "says"), SEEN)
