@@ -35,7 +35,7 @@ from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.documents import Documents
 from argosy.model.suspensions import reason_of
 from argosy.placement.custom import OwnFunctions
-from argosy.ports import EventQueue, Executor, Key, Message, Store
+from argosy.ports import EventQueue, Executor, Key, Message, StaleState, Store
 from argosy.recording.recorder import Recorder, Start, digest_of
 from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.scheduler.due import next_due
@@ -74,6 +74,7 @@ class Engine:
     excluded: Exclusions = field(default_factory=Exclusions)
     taken: Taken = field(default_factory=Taken)  # set by the current tick
     roster: Roster = field(default_factory=Roster)
+    has_company: bool = False  # whether another controller has committed during this invocation
     is_new: bool = True  # until the first load: perhaps a new deployment
     left_quiet: bool = False  # whether its last invocation left with nothing under way
 
@@ -92,14 +93,17 @@ class Engine:
                     until, wait_s = min(until, self.now() + SEARCH_S), 0.0
                     self._exclude(stumble, until)
         except BaseException as error:
+            known = self.taken if isinstance(error, StaleState) else Taken()
             self.forget()  # what was sent is no longer known: the next load treats every intent as in doubt
+            self.backlog.extend(known.messages)
+            self.outcomes.extend(each.seen for each in known.open_ends.failures.values())  # or they are put off again
+            self.has_company |= isinstance(error, StaleState)
             if isinstance(error, Stumbled | PortFailed):
                 raise error.error from None
             raise
 
     def _exclude(self, stumble: Stumbled, until: float) -> None:
-        """Leave out the cause of the failure from now on. Raises the failure when nothing explains it, or not before
-        `until`. Messages and outcomes are kept for the next round."""
+        """Leave out the cause of the failure. Raises the failure when nothing explains it before `until`."""
         if self.now() > until:
             raise stumble
         taken, excluded = self.taken, self.excluded
@@ -119,10 +123,9 @@ class Engine:
         else:
             raise stumble
         excluded.note(what, stumble.error)
-        messages, outcomes = taken.messages + list(self.backlog), taken.outcomes + list(self.outcomes)
+        backlog, outcomes = deque([*taken.messages, *self.backlog]), deque([*taken.outcomes, *self.outcomes])
         self.forget()
-        self.backlog.extend(messages)
-        self.outcomes.extend(outcomes)
+        self.backlog, self.outcomes = backlog, outcomes
 
     def _search(self, until: float) -> str | None:
         """Search for the run on which the round failed, with the facts that the round had taken in."""
@@ -135,15 +138,14 @@ class Engine:
             self.keep_alive()
             return rehearsal.fails(known | without)
 
-        suspects = [run_id for run_id in rehearsal.runs() if run_id not in known]
-        return culprit(suspects, fails, lambda: self.now() >= until)
+        return culprit([each for each in rehearsal.runs() if each not in known], fails, lambda: self.now() >= until)
 
     def resume(self) -> None:
         """Begin another invocation. The state in memory counts if the last invocation ended with nothing under way and
         no other controller has committed since."""
         if not self.left_quiet or self.state is None or self.state.version != self.store.version():
             self.forget()
-        self.left_quiet = False
+        self.left_quiet = self.has_company = False
 
     def flush_record(self) -> None:
         """Store the record so far, if there is any."""
@@ -162,6 +164,9 @@ class Engine:
         self.taken = Taken()
         with ours():
             state = self.state = self.state or self._load()
+        if self.has_company:
+            self._observe(state)  # its commits would drop every sweep that waits for the next tick
+        with ours():
             self.taken.open_ends = state.open_ends.copy()
             taken = self._take_in(state, wait_s)
             actions = self._decide(state, taken)
@@ -198,7 +203,7 @@ class Engine:
         for fact in ended_dependencies(marked(self.store), state):
             self._take(state, fact, self.now())
         busy = busy or bool(taken.folded or self.sightings or self.backlog)
-        busy = busy or any(instance.losing for instance in state.instances.values())
+        busy |= any(each.losing for each in state.instances.values())
         self.backlog.extend(marked(self.queue).receive(0.0 if busy else wait_s))
         taken.began_at = self.now()
         taken.repaired = self._apply_sightings(state, len(taken.folded))
@@ -263,8 +268,7 @@ class Engine:
         self.excluded.note_left_out(state)
         figures: dict[str, Any] = {}
         with self.excluded.tolerating("a tick's report"):
-            figures |= figures_of(state, actions, self.now())
-            figures["at_rest"] = self._at_rest(state)
+            figures |= {**figures_of(state, actions, self.now()), "at_rest": self._at_rest(state)}
             waits = not (actions or taken.folded or self.outcomes or self.sightings or self.backlog)
             if waits and not (self.excluded.is_in_use or is_idle(state)):
                 figures["due_at"] = next_due(Moment(state, self.catalogue, taken.decided_at, self.policy))

@@ -51,6 +51,7 @@ from tests.harness.simulation.world.world import START, Behaviour, World, share
 HOME = ("us-east-1", ("us-east-1a", "us-east-1b"))
 FURTHER = ("eu-west-1", ("eu-west-1a",))
 ANOTHER = 0.25  # the chance that each other controller works in the same step
+STAY = 0.3  # share of trials without a lease in which two controllers continue until rest
 LEASED = 0.5  # share of trials with a lease: in the others only the commit keeps controllers apart
 JUMP_S = 300.0
 SKEW_S = 120.0
@@ -166,7 +167,7 @@ class Trial:
             self._step(self.faults.between(0.3, 1.7) * outline.pace_s, all_controllers=False)
 
     def end_faults(self) -> None:
-        """From now on nothing fails any more, and one controller works."""
+        """From now on nothing fails any more, and one controller works; in some trials without a lease, two."""
         self.faults_ended_at = self.world.now
         self.auditor.faults_ended()
         self.faults.active = False
@@ -177,7 +178,8 @@ class Trial:
         for machines in self.machine_faults:
             machines.end()
         self.owner.mend()
-        self.deployment.keep_one_controller(upgrade=self.outline.current > 0)
+        stay = not self.deployment.lease_holds and share(self.plan.seed, "controllers stay") < STAY
+        self.deployment.keep_controllers(2 if stay else 1, upgrade=self.outline.current > 0)
         self.service.leave_alone()
         self.daemon.leave_alone()
 

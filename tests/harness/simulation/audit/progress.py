@@ -6,7 +6,7 @@ apart, and no task fails without a reason. I9: the version never decreases. R4: 
 ended, and every run is closed.
 `marker`: `_SUCCESS` and `_FAILED` name a try of the run that is no later than the stored one. The marker of the present
 try comes when all tasks have ended, and that of success when all have succeeded. At rest it is the marker of the last
-try.
+try. `seen`: when nothing goes wrong, an ended task is stored as ended two minutes later, and a tick.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ JSON = dict[str, Any]
 REFUSALS = ("no task can be started: ", "the run could not be prepared: ")
 
 
+SEEN_S = 180.0  # two sweeps are 120 s apart, and a tick comes at least once a minute
 TOOK_TOO_LONG = "argosy: the attempt took longer"  # begins the reason of the only stop that uses up a user attempt
 
 
@@ -64,6 +65,16 @@ class ProgressChecker(Checker):
         key = key_of_task(detail)
         if key is not None:
             self._ended(key, detail)
+
+    def time_passed(self) -> None:
+        if not self.facts.nothing_goes_wrong:
+            return
+        for each in self.facts.stored.live.values():
+            task = self.facts.regions.task_by_id(each.task_id) if each.task_id else None
+            ended_at = task.stopped_at if task is not None and task.last_status == "STOPPED" else None
+            if ended_at and self.facts.world.now - ended_at > SEEN_S:
+                sentence = f"{each.key} ended {self.facts.world.now - ended_at:.0f} s ago, and is stored as live"
+                self.facts.violated("seen", sentence, each.key.run_id)
 
     def _ended(self, key: AttemptKey, detail: JSON) -> None:
         code = next((each["exitCode"] for each in detail.get("containers", ()) if "exitCode" in each), None)

@@ -81,7 +81,7 @@ class ReasonChecker(Checker):
             TO_REGISTER: lambda run: run.status == RunStatus.SUBMITTED,
         }
         ends: Mapping[str, Truth] = {
-            "cancelled": lambda run: run.id in self._cancelled,
+            "cancelled": lambda run: run.id in self._cancelled or self._goes_with_another(run),
             "its budget of": lambda run: "budgetUsd" in self._capacity(run),
             "the rest of its budget": lambda run: "budgetUsd" in self._capacity(run),
             "capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
@@ -126,6 +126,17 @@ class ReasonChecker(Checker):
         keys = [action["Delete"]["Key"] for action in request["TransactItems"] if "Delete" in action]
         taken = [key["sk"]["S"] for key in keys if key["pk"] == {"S": INBOX} and "#cancel" in key["sk"]["S"]]
         self._cancelled |= {run_id for run_id in self.facts.jobs for name in taken if run_id in name}
+
+    def _goes_with_another(self, record: RunRecord) -> bool:
+        """Whether it depends on the cancelled run that its reason names, perhaps through others."""
+        others, pending = set[str](), [record.id]
+        while pending:
+            job = self.facts.jobs.get(pending.pop())
+            found = {each["run"] for each in job.spec.get("dependsOn", ())} - others if job else set()
+            others |= found
+            pending += found
+        named = (f"cancelled with {other}, which it depends on" for other in others & self._cancelled)
+        return record.status_reason in named
 
     def _capacity(self, record: RunRecord) -> Mapping[str, Any]:
         capacity: Mapping[str, Any] = self.facts.spec_of(record.id).get("capacity", {})

@@ -118,16 +118,14 @@ class SimulatedDeployment:
         self.controllers.append(controller)
         return controller
 
-    def keep_one_controller(self, *, upgrade: bool) -> None:
-        """The lease leaves one controller: without it the others would only cause conflicts. upgrade: to the next
-        version.
-        """
-        del self.controllers[1:]
-        (controller,) = self.controllers
-        controller.down_until = 0.0
-        if upgrade and not controller.is_next:
-            controller.is_next = True
-            controller.process = self._process(controller)
+    def keep_controllers(self, most: int, *, upgrade: bool) -> None:
+        """The lease leaves one controller; without it others cause conflicts. upgrade: to the next version."""
+        del self.controllers[most:]
+        for controller in self.controllers:
+            controller.down_until = 0.0
+            if upgrade and not controller.is_next:
+                controller.is_next = True
+                controller.process = self._process(controller)
 
     def name_cells(self, named: tuple[str, ...]) -> None:
         """New settings. Every other controller has them at once, the rest when their process ends."""

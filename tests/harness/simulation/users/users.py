@@ -75,6 +75,7 @@ def _between(ends: tuple[float, float], drawn: float) -> float:
 
 JSON = dict[str, Any]
 
+DEPENDENTS = 0.3  # share of cancellations that also cancel the runs that depend on the run
 MOST_RETRIES = 2  # of a run
 REFUSED = (400, 403, 404, 409)
 MORE_MONEY = 4  # factor for an hourly cap that was too small
@@ -216,7 +217,9 @@ class Users:
 
     def _cancel(self, number: int) -> bool:
         """An unknown run is cancelled later."""
-        answer = self._ask({"action": "CancelRun", "runId": self._run_ids[number], "reason": "enough"})
+        run_id = self._run_ids[number]
+        dependents = self._world.share("cancel", number, "dependents") < DEPENDENTS
+        answer = self._ask({"action": "CancelRun", "runId": run_id, "reason": "enough", "dependents": dependents})
         return answer is not None and answer["statusCode"] == 200
 
     def _change(self, number: int, changes: JSON, token: str) -> bool:
