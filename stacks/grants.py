@@ -260,9 +260,15 @@ def ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
 
 
 def _market(arns: Arns) -> list[str]:
-    """The calls for prices and offered types, and for placement scores if the owner wants them."""
-    scores = ["ec2:DescribeAvailabilityZones", "ec2:GetSpotPlacementScores"] if arns.settings.placement_scores else []
-    return ["ec2:DescribeInstanceTypeOfferings", "ec2:DescribeSpotPriceHistory", *scores]
+    """The calls for prices and offered types, and for placement scores and the account's interruptions if the owner
+    wants them."""
+    wanted = {
+        "GetSpotPlacementScores": arns.settings.placement_scores,
+        "GetCapacityManagerMetricData": arns.settings.capacity_manager,
+    }
+    asked = [name for name, is_wanted in wanted.items() if is_wanted]
+    zones = ["DescribeAvailabilityZones"] if asked else []
+    return [f"ec2:{name}" for name in ("DescribeInstanceTypeOfferings", "DescribeSpotPriceHistory", *zones, *asked)]
 
 
 def _results(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:

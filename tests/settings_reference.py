@@ -26,6 +26,7 @@ MEANINGS = {
     "coolDownSeconds": "How long an idle instance is kept after an order for its type.",
     "imagePullSeconds": "The longest pull of an image. A task that is PENDING for longer is stopped and tried again.",
     "priceCaps": "Highest EC2 price: `perInstanceHour`, `perVcpuHour`, `perGpuHour`, in USD.",
+    "capacityManager": "Ask EC2 Capacity Manager, which you must enable, how often the account was interrupted.",
     "placementScores": "Let EC2's spot placement scores change prices by up to 10 %.",
     "stopTimeoutSeconds": "Time from SIGTERM to SIGKILL, 2 to 110. A spot warning leaves 120 s.",
     "results": "What `make destroy` does with the results bucket: `retain` or `destroy`.",

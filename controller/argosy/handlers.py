@@ -348,6 +348,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
         task_role_arn=_given("ARGOSY_TASK_ROLE_ARN"),
         stop_timeout_s=settings.stop_timeout_s,
         placement_scores=settings.placement_scores,
+        capacity_manager=settings.capacity_manager,
         allow_exec=settings.allow_exec,
         target_groups=settings.target_groups,
     )

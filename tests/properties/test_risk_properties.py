@@ -36,7 +36,7 @@ def test_more_risk_and_longer_attempts_cost_more(price: float, a: float, b: floa
 @given(st.sampled_from([None, 0, 1, 2, 3, 4]), st.floats(0, 1e4), st.floats(0, 1e6))
 def test_the_rate_lies_between_the_bands_and_our_own(band: int | None, interruptions: float, hours: float) -> None:
     prior = risk.UNKNOWN_RATE if band is None else risk.RATE_OF_BAND[band]
-    rate = risk.interruption_rate(band, interruptions, hours)
+    rate = risk.interruption_rate(risk.rate_of_band(band), interruptions, hours)
     own = interruptions / hours if hours else float("inf") if interruptions else prior
     assert min(prior, own) * (1 - 1e-9) <= rate <= max(prior, own) * (1 + 1e-9)
 

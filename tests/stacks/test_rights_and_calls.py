@@ -51,7 +51,10 @@ LAMBDAS_OWN = {
     "sqs:GetQueueUrl",
 }
 # Calls that are found although the function never makes them, each with the reason.
-SCORES = {"ec2:DescribeAvailabilityZones", "ec2:GetSpotPlacementScores"}  # only where the owner wants them
+# Only where the owner wants them.
+SCORES = {
+    f"ec2:{name}" for name in ("DescribeAvailabilityZones", "GetSpotPlacementScores", "GetCapacityManagerMetricData")
+}
 TARGETS = {
     f"elasticloadbalancing:{verb}Targets" for verb in ("Register", "Deregister")
 }  # only of groups in the settings

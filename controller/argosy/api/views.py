@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
-from argosy.market.offers import is_stale, price_of, rate_of, rejected
+from argosy.market.offers import is_stale, price_of, rate_of, rate_source, rejected
 from argosy.model.arns import task_arn
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Instance, Purchase
@@ -361,6 +361,7 @@ def fleet_view(pool: Pool, now: float, policy: Policy) -> JSON:
         "assumedUsdPerHour": price_of(pool, kind, Purchase.SPOT, now, policy) if kind else None,
         "interruptionBand": None if band is None else BANDS[band],
         "interruptionsPerHour": rate_of(pool, now, policy),
+        "interruptionsFrom": rate_source(pool, now, policy),
         "coolingOffUntil": iso(pool.short_until if pool.short_until > now else 0.0, "seconds"),
         "coolingOffAfter": pool.short_reason if pool.short_until > now else None,
         "needsMending": pool.needs_mending and pool.cools_off(now),

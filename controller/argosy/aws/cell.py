@@ -63,6 +63,7 @@ class AwsDeployment:
     task_role_arn: str
     stop_timeout_s: int = 30  # between SIGTERM and SIGKILL; ECS's own default, well inside a spot warning's 120 s
     placement_scores: bool = False  # whether EC2 is queried for them
+    capacity_manager: bool = False  # whether it is asked for the account's interruptions
     allow_exec: bool = False  # whether tasks are started so that commands can be run in them
     part_size: PartSize = PART_SIZE
     target_groups: Mapping[str, str] = field(default_factory=dict)  # ARNs by the names that services give

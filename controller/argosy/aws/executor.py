@@ -15,6 +15,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, TypeVar
 
+from argosy.aws.account_rates import AccountRates, SpotAdvice
 from argosy.aws.cell import (
     ALONE,
     TIME_WAS_UP,
@@ -85,8 +86,11 @@ class AwsExecutor:
         self._by_name, self._cell_count = by_name, max(1, len(by_name))
         self._preparation = RunPreparation(deployment, by_name, home.s3, S3ItemsReader(home.s3))
         self._launcher = TaskLauncher(deployment, by_name, self._preparation, clock)
-        scores = PlacementScores() if deployment.placement_scores else None
-        self._fleets = AwsFleets(deployment.stage, by_name, clock, scores)
+        advice = SpotAdvice(
+            PlacementScores() if deployment.placement_scores else None,
+            AccountRates() if deployment.capacity_manager else None,
+        )
+        self._fleets = AwsFleets(deployment.stage, by_name, clock, advice)
         self._looks = EcsPolls(by_name, clock)
         self._targets = TargetGroups(deployment.target_groups, by_name, clock)
         self._results = Results(home, clock, coordination, deployment.part_size)

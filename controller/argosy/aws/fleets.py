@@ -16,12 +16,12 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from argosy.aws.account_rates import NO_ADVICE, SpotAdvice
 from argosy.aws.cell import TIME_WAS_UP, Cell, CheckTime, chunks, pages, read_each
 from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
 from argosy.aws.offerings import Offerings
 from argosy.aws.on_demand import OnDemandOrders
-from argosy.aws.placement_scores import PlacementScores
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.messages.fleet_faults import latest_shortage, refusal, shortage
@@ -60,10 +60,10 @@ class AwsFleets:
     """SetTarget and Terminate, and the listings of fleets and instances, of every cell."""
 
     def __init__(
-        self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float], scores: PlacementScores | None = None
+        self, stage: str, cells: Mapping[str, Cell], clock: Callable[[], float], advice: SpotAdvice = NO_ADVICE
     ) -> None:
         self._stage, self._cells, self._clock = stage, cells, clock
-        self._prices, self._offerings, self._scores = SpotPrices(), Offerings(), scores
+        self._prices, self._offerings, self._advice = SpotPrices(), Offerings(), advice
         self._offers_from = clock() + OFFERS_UNREAD_S
         self._templates = FleetTemplates(STAGE_TAG, stage, clock)
         # By cell: ids of all our fleets that were ever listed, and of their launch templates.
@@ -215,7 +215,8 @@ class AwsFleets:
         types = {pool.split("/")[0] for pool, _ in found}
         prices = self._prices.of(cell, types, now, check_time)
         offers = self._offerings.of(cell, types, now, check_time) if now > self._offers_from else {}
-        scores = self._scores.of(cell, types, now, check_time) if self._scores else None
+        scores = self._advice.scores.of(cell, types, now, check_time) if self._advice.scores else None
+        records = self._advice.rates.of(cell, now, check_time) if self._advice.rates else {}
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
             price, priced_at = prices.get((instance_type, zone), (None, 0.0))
@@ -231,6 +232,7 @@ class AwsFleets:
                 is_behind=self._templates.is_behind(fleet["FleetId"]),
                 placement_score=None if scores is None else scores.get((instance_type, zone), 0),
                 is_offered=instance_type in offers.get(zone, ()) if offers else None,
+                record=records.get((instance_type, zone)),
             )
 
     def _list(self, cell: Cell, check_time: CheckTime) -> None:

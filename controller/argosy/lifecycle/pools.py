@@ -58,6 +58,8 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         pool.placement_score = seen.placement_score
     if seen.is_offered is not None:
         pool.withdrawn_at = 0.0 if seen.is_offered else pool.withdrawn_at or now
+    if seen.record is not None:
+        pool.account_interruptions, pool.account_hours = seen.record
     state.changed_pools |= before != _shown(pool)
 
 
@@ -73,7 +75,8 @@ def _adopt(pool: Pool, seen: FleetSeen) -> None:
 
 def _shown(pool: Pool) -> tuple[object, ...]:
     prices = pool.spot_usd_per_hour, pool.priced_at, pool.placement_score, pool.withdrawn_at
-    return pool.fleet_id, pool.confirmed_spot, *pool.surplus, *prices
+    record = pool.account_interruptions, pool.account_hours
+    return pool.fleet_id, pool.confirmed_spot, *pool.surplus, *prices, *record
 
 
 def miss_fleets(state: State, sweep: Observed) -> None:

@@ -190,11 +190,23 @@ def is_stale(pool: Pool, now: float, policy: Policy) -> bool:
 
 
 def rate_of(pool: Pool, now: float, policy: Policy) -> float:
-    """Expected interruptions per instance-hour on spot: the Advisor's band and our own count, decayed until now."""
+    """Expected interruptions per instance-hour on spot: the Advisor's band, the account's record of two weeks, and our
+    own count, decayed until now."""
     age_s = max(0.0, now - pool.rate_at) if now != float("inf") else 0.0
     kept = 0.5 ** (age_s / policy.rate_half_life_s)
     band = interruption_band(pool.cell, pool.instance_type)
-    return float(risk.interruption_rate(band, pool.interruptions * kept, pool.instance_hours * kept))
+    prior = risk.interruption_rate(risk.rate_of_band(band), pool.account_interruptions, pool.account_hours)
+    return float(risk.interruption_rate(prior, pool.interruptions * kept, pool.instance_hours * kept))
+
+
+def rate_source(pool: Pool, now: float, policy: Policy) -> str:
+    """What moves the rate most: `own` count, `account` (EC2 Capacity Manager), `advisor` (its band) or `none`."""
+    age_s = max(0.0, now - pool.rate_at)
+    if pool.instance_hours * 0.5 ** (age_s / policy.rate_half_life_s) > risk.PRIOR_HOURS:
+        return "own"
+    if pool.account_hours > risk.PRIOR_HOURS:
+        return "account"
+    return "none" if interruption_band(pool.cell, pool.instance_type) is None else "advisor"
 
 
 def interruption_rate_of(pool: Pool, purchase: Purchase, now: float, policy: Policy) -> float:

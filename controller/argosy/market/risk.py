@@ -5,13 +5,15 @@
     redo = (e^x - 1) / x - 1, x = rate x attempt seconds    work that is lost with an instance and repeated
     boot = boot seconds x (rate + 1 / planned life)         paid for, and used by no task
     start = the cost of pulling its images from another Region, at each of its starts: rate + 1 / planned life
-    rate = (prior hours x band's rate + our interruptions) / (prior hours + our instance-hours)
+    rate = (prior hours x prior + our interruptions) / (prior hours + our instance-hours)
+    prior = (prior hours x band's rate + the account's interruptions) / (prior hours + the account's instance-hours)
 
 `redo` is the share of paid time that attempts of equal length lose when interruptions come as a Poisson process and
 nothing is saved before one: an attempt of length m that starts over until no interruption hits it takes
 (e^(rate m) - 1) / rate on average. For rare interruptions the share is rate x half an attempt. `boot` is boot seconds
 over the expected life of an instance. `rate` is the mean of a Gamma distribution: its prior is the Spot Instance
-Advisor's band, and it is updated with our own decayed counts. `caution` holds two small factors: a recent interruption,
+Advisor's band, or what EC2 Capacity Manager counted for the whole account (0 hours where it is not asked), and it is
+updated with our own decayed counts. `caution` holds two small factors: a recent interruption,
 and EC2's placement score.
 
 Every function takes numbers or numpy arrays. Rates are interruptions per instance-hour, times are seconds.
@@ -35,9 +37,13 @@ SCORE_WEIGHT = 0.1  # the worst placement score makes a pool 10 % more expensive
 _LONGEST = 20.0  # mean lives: attempts of that length almost never end, so larger numbers add nothing
 
 
-def interruption_rate(band: int | None, interruptions: Any, instance_hours: Any) -> Any:
-    """Expected interruptions per instance-hour. `band`: index into the Advisor's bands, None = not listed."""
-    prior = UNKNOWN_RATE if band is None else RATE_OF_BAND[band]
+def rate_of_band(band: int | None) -> float:
+    """Interruptions per instance-hour. `band`: index into the Advisor's bands, None = not listed."""
+    return UNKNOWN_RATE if band is None else RATE_OF_BAND[band]
+
+
+def interruption_rate(prior: Any, interruptions: Any, instance_hours: Any) -> Any:
+    """Expected interruptions per instance-hour, from an expected rate and a count."""
     return (PRIOR_HOURS * prior + interruptions) / (PRIOR_HOURS + instance_hours)
 
 

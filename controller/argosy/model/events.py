@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
@@ -262,6 +263,13 @@ class RebalanceAdvised:
 HostChange = HostStateChanged | HostHealthChanged | ConsoleRead | InterruptionWarned | RebalanceAdvised
 
 
+class SpotRecord(NamedTuple):
+    """What the account's spot instances of a pool lived through in two weeks, those of other programs included."""
+
+    interruptions: float
+    instance_hours: float
+
+
 @dataclass(frozen=True, slots=True)
 class FleetSeen:
     """A fleet of ours, as DescribeFleets showed it, with the pool's spot price when it is known."""
@@ -274,6 +282,7 @@ class FleetSeen:
     spot_usd_per_hour: float | None = None
     priced_at: float = 0.0  # when EC2 said so; 0 = now
     placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
+    record: SpotRecord | None = None  # None: EC2 gave none
     is_modifying: bool = False  # then the targets may be the earlier ones
     is_behind: bool = False  # whether it launches from an outdated version of its launch template
     is_offered: bool | None = None  # whether EC2 offers the type in the zone; None = not known

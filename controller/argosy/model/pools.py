@@ -44,6 +44,8 @@ class Pool:
     interruptions: float = 0.0  # our own, decayed to rate_at (market/risk.py)
     instance_hours: float = 0.0  # spot, decayed to rate_at
     rate_at: float = 0.0
+    account_interruptions: float = 0.0  # of all the account's spot instances in two weeks (EC2 Capacity Manager)
+    account_hours: float = 0.0
     placement_score: int = 0  # EC2's spot placement score, 1 to 10; 0 = not known
     withdrawn_at: float = (
         0.0  # when EC2's list of offers first lacked its type in its zone; 0 = it has it, or is unknown

@@ -175,6 +175,7 @@ class Settings(_SettingsModel):
     # The longest pull of a task's image; a task that is PENDING for longer is started elsewhere.
     image_pull_s: Annotated[int, Field(alias="imagePullSeconds", ge=600, le=14_400)] = 1_800
     price_caps: PriceCaps = PriceCaps()
+    capacity_manager: bool = False  # ask EC2 Capacity Manager, once a day, how often the account was interrupted
     placement_scores: bool = False  # also ask EC2 for its spot placement scores, once an hour; advice only
     # From SIGTERM to SIGKILL; a spot warning leaves 120 s.
     stop_timeout_s: Annotated[int, Field(alias="stopTimeoutSeconds", ge=2, le=110)] = 90

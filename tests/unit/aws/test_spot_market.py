@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from argosy.aws.account_rates import FRESH_S, HOURS, INTERRUPTIONS, AccountRates
 from argosy.aws.placement_scores import SCORES_FRESH_S, PlacementScores
 from argosy.aws.spot_prices import PRICES_FRESH_S, TRY_AGAIN_S, SpotPrices
+from argosy.model.events import SpotRecord
 from tests.builders import CELL, NOW
 from tests.fakes.aws import Clock, ScriptedClient, cell, refusal
 
@@ -129,3 +131,37 @@ def test_without_an_answer_there_are_no_scores() -> None:
     ec2 = ScriptedClient("ec2", describe_availability_zones=refusal("UnauthorizedOperation", "no"))
     assert asked(PlacementScores(), ec2, NOW) == {}
     assert len(ec2.calls) == 1
+
+
+MORE = {"NextToken": "more"}
+
+
+def counted(*rows: tuple[str, str, str, float]) -> dict[str, Any]:
+    """Rows of type, zone id, metric and value, as EC2 Capacity Manager answers for one day."""
+    return {
+        "MetricDataResults": [
+            {
+                "Dimension": {"InstanceType": name, "AvailabilityZoneId": zone},
+                "MetricValues": [{"Metric": m, "Value": v}],
+            }
+            for name, zone, m, v in rows
+        ]
+    }
+
+
+def test_the_accounts_interruptions_are_summed_over_two_weeks_and_asked_for_once_a_day() -> None:
+    ec2 = ScriptedClient(
+        "ec2",
+        describe_availability_zones=ZONES,
+        get_capacity_manager_metric_data=[
+            {**counted(("c5.large", "use1-az4", HOURS, 30.0), ("c5.large", "use1-az4", INTERRUPTIONS, 2.0)), **MORE},
+            counted(("c5.large", "use1-az4", HOURS, 20.0), ("c5.large", "use1-az9", HOURS, 9.0)),
+            refusal("UnauthorizedOperation", "no"),
+        ],
+    )
+    rates, here = AccountRates(), cell(Clock(), ec2=ec2)
+    found = rates.of(here, NOW, nothing)
+    assert found == {("c5.large", "us-east-1a"): SpotRecord(2.0, 50.0)}
+    assert rates.of(here, NOW + FRESH_S - 1.0, nothing) == found
+    assert rates.of(here, NOW + FRESH_S, nothing) == found  # the last known ones
+    assert len(ec2.requests("get_capacity_manager_metric_data")) == 3

@@ -6,7 +6,7 @@ import pytest
 
 from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import ReadHistory, SetTarget
-from argosy.model.events import HistoryRead, HostStateChanged, InterruptionWarned, Observed, PoolShort
+from argosy.model.events import HistoryRead, HostStateChanged, InterruptionWarned, Observed, PoolShort, SpotRecord
 from argosy.model.pools import Pool
 from argosy.model.state import State
 from tests.builders import NOW, POLICY, begun, container_instance, fleet, host, instance_id, state_with, told
@@ -224,3 +224,9 @@ def test_facts_about_pools_that_are_not_known_change_nothing() -> None:
     told(state, Observed(NOW + HOUR, hosts=()), PoolShort("fleet-nobodys", "none"), now=NOW + HOUR)
     assert not state.pools
     assert not state.changed_pools
+
+
+def test_the_accounts_record_stays_until_a_newer_one() -> None:
+    state = state_with(fleet(record=SpotRecord(2.0, 50.0)))
+    told(state, fleet(), now=NOW + 500)
+    assert (the_pool(state).account_interruptions, the_pool(state).account_hours) == (2.0, 50.0)

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.market import risk
-from argosy.market.offers import SIMILAR_PRICE, is_stale, offers_of, rate_of, rejected
+from argosy.market.offers import SIMILAR_PRICE, is_stale, offers_of, rate_of, rate_source, rejected
 from argosy.model.instance_types import InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
@@ -64,10 +64,10 @@ def test_the_formula_takes_arrays() -> None:
 
 
 def test_without_own_counts_the_band_speaks_and_with_many_we_do() -> None:
-    assert risk.interruption_rate(0, 0, 0) == pytest.approx(risk.RATE_OF_BAND[0])
-    assert risk.interruption_rate(None, 0, 0) == pytest.approx(risk.UNKNOWN_RATE)
-    assert risk.interruption_rate(0, 50, 100) == pytest.approx(0.5, rel=0.05)
-    assert risk.interruption_rate(4, 0, 1000) < risk.RATE_OF_BAND[4] / 100
+    assert risk.interruption_rate(risk.rate_of_band(0), 0, 0) == pytest.approx(risk.RATE_OF_BAND[0])
+    assert risk.interruption_rate(risk.rate_of_band(None), 0, 0) == pytest.approx(risk.UNKNOWN_RATE)
+    assert risk.interruption_rate(risk.rate_of_band(0), 50, 100) == pytest.approx(0.5, rel=0.05)
+    assert risk.interruption_rate(risk.rate_of_band(4), 0, 1000) < risk.RATE_OF_BAND[4] / 100
 
 
 def test_bands_are_in_order() -> None:
@@ -112,6 +112,14 @@ def test_a_placement_score_moves_the_price_by_a_tenth_at_most() -> None:
     assert [risk.score_factor(score) for score in range(1, 11)] == sorted(
         (risk.score_factor(score) for score in range(1, 11)), reverse=True
     )
+
+
+def test_the_accounts_record_stands_between_the_advisors_band_and_the_deployments_own_count() -> None:
+    quiet, hit = pool(), pool(account_interruptions=20.0, account_hours=100.0)
+    own = pool(account_interruptions=20.0, account_hours=100.0, interruptions=0.0, instance_hours=400.0, rate_at=NOW)
+    assert rate_of(hit, NOW, POLICY) == pytest.approx(0.2, rel=0.05)
+    assert rate_of(quiet, NOW, POLICY) < rate_of(own, NOW, POLICY) < 0.01
+    assert [rate_source(each, NOW, POLICY) for each in (quiet, hit, own)] == ["advisor", "account", "own"]
 
 
 def test_on_demand_is_never_interrupted() -> None:

@@ -114,6 +114,7 @@ class PriceRow:
             "unchangedForSeconds": max(0.0, now - series.since),
             "interruptionBand": None if band is None else BANDS[band],
             "interruptionsPerHour": fleet.get("interruptionsPerHour"),
+            "interruptionsFrom": fleet.get("interruptionsFrom"),
             "coolingOffUntil": fleet.get("coolingOffUntil"),
             "coolingOffAfter": fleet.get("coolingOffAfter"),
             "unsettledUntil": fleet.get("unsettledUntil"),
@@ -198,9 +199,10 @@ def _table(rows: list[Row]) -> Any:
 
 
 def _interrupted(row: Row) -> str:
-    """The band, and the deployment's own rate where it is high enough to mention."""
+    """The band, and the rate of the deployment or the account where it is high enough to mention."""
     band, rate = row["interruptionBand"] or "-", row["interruptionsPerHour"] or 0.0
-    return f"{band}, here {rate:.2f}/h" if rate >= _RATE_SHOWN else band
+    place = "account" if row["interruptionsFrom"] == "account" else "here"
+    return f"{band}, {place} {rate:.2f}/h" if rate >= _RATE_SHOWN else band
 
 
 def _cool_off(row: Row) -> str:
