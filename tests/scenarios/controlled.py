@@ -19,7 +19,7 @@ from argosy.client.results.manifest import open_manifest
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.engine.tick import Engine
 from argosy.model import inbox
-from argosy.model.inbox import CancelRequest, RetryRequest
+from argosy.model.inbox import CancelRequest, RetryRequest, SharingRequest
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.stored.run_record import RunRecord
@@ -181,6 +181,10 @@ class Controlled:
         request = submit_request(run_id, now, spec(**overrides), tasks, image, output, expects_result, proven)
         self.put(request, run_id)
         return run_id
+
+    def share(self, document: dict[str, Any], base: int = 0) -> None:
+        """Applies a sharing document over the one of that version."""
+        self.put(SharingRequest(document, base, self.world.now), f"sharing#{base}")
 
     def cancel(self, run_id: str = RUN_ID) -> None:
         self.put(CancelRequest(run_id, self.world.now, "enough"), f"{run_id}#cancel")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.inbox import SharingRequest
 from argosy.model.policy import VcpuQuota
 from argosy.model.runs import RunStatus
 from argosy.model.services.environments import DeploymentStatus
@@ -23,7 +22,7 @@ TYPES = ("c5.xlarge", "g4dn.xlarge")
 
 
 def shared(cluster: Controlled) -> None:
-    cluster.put(SharingRequest(QUEUES, 0, cluster.world.now), "sharing#0")
+    cluster.share(QUEUES)
 
 
 def types(cluster: Controlled) -> list[str]:
@@ -58,7 +57,7 @@ def test_so_does_one_where_all_that_instances_may_cost_is_spent() -> None:
     """maxInstances is not reached: when a large instance is released, a smaller one with a GPU can be bought."""
     cluster = Controlled(("c5.4xlarge", "g4dn.xlarge"), work_s=120.0, max_instances=40)
     document = {**QUEUES, "limits": {"usdPerHour": 0.75}}
-    cluster.put(SharingRequest(document, 0, cluster.world.now), "sharing#0")
+    cluster.share(document)
     cluster.submit(2_000)
     cluster.run_for(300)
     before = types(cluster)

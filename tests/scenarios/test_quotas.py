@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.inbox import SharingRequest
 from argosy.model.policy import VcpuQuota
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
@@ -19,7 +18,7 @@ GPU = {"resources": {"vcpus": 4, "memory": 4096, "gpus": 1}}
 def test_two_queues_share_a_quota_by_weight_and_a_cpu_run_does_not_wait() -> None:
     quotas = VcpuQuota(CELL, "spot", "g", 32), VcpuQuota(CELL, "spot", "standard", 256)
     cluster = Controlled(("c5.xlarge", "g4dn.xlarge"), work_s=120.0, vcpu_quotas=quotas)
-    cluster.put(SharingRequest(QUEUES, 0, cluster.world.now), "sharing#0")
+    cluster.share(QUEUES)
     cluster.submit(400, **GPU)
     cluster.submit(400, OTHER, queue="research", **GPU)
     cluster.tick()

@@ -10,9 +10,9 @@ from argosy.model.policy import Policy, VcpuQuota
 from argosy.model.runs import RunStatus
 from tests.builders import CELL, RUN_ID
 from tests.scenarios.controlled import Controlled
-from tests.scenarios.test_sharing import OTHER, SMALL, shared
 
 TYPES = ("c5.xlarge", "c5.4xlarge", "g4dn.xlarge", "g4dn.12xlarge")
+SMALL, OTHER = "small-261121-070000-aaaa", "other-261121-070000-bbbb"
 PATIENCE_S = Policy().unaffordable_patience_s
 
 
@@ -33,7 +33,7 @@ def test_it_closes_its_limit_to_no_other_run_and_ends_after_its_patience(
     document: dict[str, Any], large: dict[str, Any], said: str
 ) -> None:
     cluster = Controlled(TYPES, ("us-east-1a",), work_s=60.0)
-    shared(cluster, {"version": 1, **document})
+    cluster.share({"version": 1, **document})
     cluster.tick()
     cluster.submit(2, **large, queue="c", priority=1)
     cluster.run_for(60)
@@ -71,13 +71,13 @@ def test_a_run_larger_than_every_instance_type_of_the_deployment_ends_as_well() 
 
 def test_a_run_that_a_lower_cap_shuts_out_keeps_what_runs_and_is_saved_by_a_higher_one() -> None:
     cluster = Controlled(("c5.xlarge",), work_s=1_200.0)
-    shared(cluster, {"version": 1, "queues": {"c": {"cap": {"vcpus": 4}}}})
+    cluster.share({"version": 1, "queues": {"c": {"cap": {"vcpus": 4}}}})
     cluster.submit(4, **of(2), queue="c")
     cluster.run_for(300)
-    shared(cluster, {"version": 1, "queues": {"c": {"cap": {"vcpus": 1}}}}, base=1)
+    cluster.share({"version": 1, "queues": {"c": {"cap": {"vcpus": 1}}}}, base=1)
     cluster.run_for(2_000)  # its first two tasks have ended, and it waits
     assert cluster.record().waiting == "a task needs 2 vCPUs, the cap of queue c is 1"
-    shared(cluster, {"version": 1, "queues": {"c": {"cap": {"vcpus": 2}}}}, base=2)
+    cluster.share({"version": 1, "queues": {"c": {"cap": {"vcpus": 2}}}}, base=2)
     cluster.run_for(60)
     assert cluster.record().unaffordable_since == 0
     cluster.run_to_rest()
@@ -86,7 +86,7 @@ def test_a_run_that_a_lower_cap_shuts_out_keeps_what_runs_and_is_saved_by_a_high
 
 def test_runs_that_wait_for_one_that_never_fits_do_not_wait_forever() -> None:
     cluster = Controlled(("c5.xlarge",))
-    shared(cluster, {"version": 1, "queues": {"c": {"cap": {"vcpus": 1}}, "d": {}}})
+    cluster.share({"version": 1, "queues": {"c": {"cap": {"vcpus": 1}}, "d": {}}})
     cluster.submit(1, **of(2), queue="c", priority=100)
     cluster.submit(1, SMALL, **of(1), queue="d", dependsOn=[{"run": RUN_ID, "type": "N_TO_N"}])
     cluster.submit(1, OTHER, **of(1), queue="d", dependsOn=[{"run": SMALL, "type": "ALL", "on": "end"}])

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from argosy.model.inbox import SharingRequest
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
@@ -20,7 +19,7 @@ QUEUES: dict[str, Any] = {"version": 1, "queues": {"research": {"weight": 1}, "n
 
 
 def shared(cluster: Controlled, document: dict[str, Any] | None = None, base: int = 0) -> None:
-    cluster.put(SharingRequest(document or QUEUES, base, cluster.world.now), f"sharing#{base}")
+    cluster.share(document or QUEUES, base)
 
 
 def until_started(cluster: Controlled, run_id: str, limit_s: float) -> float:

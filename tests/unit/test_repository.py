@@ -348,9 +348,10 @@ def documents() -> list[Path]:
 
 
 def commands_in(text: str, command: str) -> set[str]:
-    """The words that follow `command` in code: inside backticks, or in a fenced block."""
+    """The words that follow `command` in code: inside backticks, or in a fenced block. `argosy boot:` begins a line of
+    the console."""
     code = re.findall(r"`([^`\n]+)`", text) + re.findall(r"^ *(?:\$ )?(\S.*)$", "\n".join(blocks(text)), re.MULTILINE)
-    return {m for c in code for m in re.findall(rf"(?:^|[ ;&/]){command} ([a-z][a-z-]*)", c)}
+    return {m for c in code for m in re.findall(rf"(?:^|[ ;&/]){command} ([a-z][a-z-]*)\b(?!:)", c)}
 
 
 def blocks(text: str) -> list[str]:
