@@ -11,6 +11,7 @@ from hashlib import md5
 from typing import Any
 
 from argosy.api import reading
+from argosy.api.waiting.explanation import explain_run
 from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import PART_SIZE, Cell, Coordination, HomeClients, PartSize
 from argosy.aws.executor import AwsExecutor
@@ -20,6 +21,7 @@ from argosy.emulator.ec2.service import Ec2Setup
 from argosy.engine.tick import Engine
 from argosy.model import inbox
 from argosy.model.inbox import CancelRequest, RetryRequest, SharingRequest
+from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.stored.run_record import RunRecord
@@ -181,6 +183,12 @@ class Controlled:
         request = submit_request(run_id, now, spec(**overrides), tasks, image, output, expects_result, proven)
         self.put(request, run_id)
         return run_id
+
+    def explained(self) -> str:
+        """The first sentence of `argosy explain`."""
+        state = self.controllers[0].state
+        assert state is not None
+        return str(explain_run(Moment(state, load_catalogue(), self.world.now, self.policy), self.run)["sentence"])
 
     def share(self, document: dict[str, Any], base: int = 0) -> None:
         """Applies a sharing document over the one of that version."""

@@ -79,7 +79,8 @@ def test_where_the_going_of_an_instance_does_not_help_none_is_emptied() -> None:
     for _ in range(40):
         cluster.tick()
         assert not any(each.yields_to for each in state_of(cluster).instances.values())
-    assert cluster.record(GPUS).waiting == f"held back by the vCPU quota of spot G and VT in {CELL} (0)"
+    needed = "a task needs an instance of 4 vCPUs"
+    assert cluster.record(GPUS).waiting == f"{needed}, the vCPU quota of spot G and VT in {CELL} is 0"
     cluster.cancel()
     cluster.cancel(GPUS)
     cluster.run_to_rest()

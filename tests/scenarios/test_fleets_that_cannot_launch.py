@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.api.waiting.explanation import explain_run
-from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import LaunchObstacle
 from argosy.engine.report import TickReport
-from argosy.model.moment import Moment
 from argosy.model.runs import RunStatus
 from tests.scenarios.controlled import Controlled
 
@@ -31,13 +28,6 @@ def fleet_messages_lost(message: dict[str, Any]) -> bool:
     return message["detail-type"] in ("EC2 Fleet Error", "EC2 Fleet Information")
 
 
-def explained(cluster: Controlled) -> str:
-    state = cluster.controllers[0].state
-    assert state is not None
-    moment = Moment(state, load_catalogue(), cluster.world.now, cluster.policy)
-    return str(explain_run(moment, cluster.run)["sentence"])
-
-
 @pytest.mark.parametrize(
     ("obstacle", "says", "mended_by"),
     [(DEAD_IMAGE, "machine image (AMI) cannot be used", 3600.0), (FULL_SUBNET, "no free address", 600.0)],
@@ -50,7 +40,7 @@ def test_the_reason_reaches_the_run_and_its_explanation_and_a_cure_is_noticed(
         cluster.world.ec2.set_obstacle(pool, obstacle)
     cluster.submit(4)
     cluster.run_for(60)
-    for sentence in (cluster.record().waiting, explained(cluster)):
+    for sentence in (cluster.record().waiting, cluster.explained()):
         assert says in sentence
         assert obstacle.description[:60] in sentence
     assert cluster.fleet_targets() == {A: 0, B: 0}

@@ -15,7 +15,6 @@ from tests.builders import CELL, RUN_ID
 from tests.fakes.refusing import DENIED, refusing
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import state_of
-from tests.scenarios.test_fleets_that_cannot_launch import explained
 
 TYPE, ZONE = "c5.xlarge", "us-east-1a"  # of 4 vCPUs
 ON_DEMAND = {"purchase": "on-demand"}
@@ -125,7 +124,7 @@ def test_a_refusal_is_learned_and_keeps_spot_out_of_it() -> None:
     cluster.submit(4, capacity=ON_DEMAND)
     cluster.run_for(240.0)
     assert ec2.refused == 1
-    assert DENIED[0] in explained(cluster)
+    assert DENIED[0] in cluster.explained()
     cluster.submit(4, run_id="another-270115-080000-abcd")
     cluster.run_for(300.0)
     assert set(bought(cluster)) == {"spot"}

@@ -11,7 +11,6 @@ from argosy.engine.report import TickReport
 from argosy.model.runs import RunStatus
 from tests.fakes.refusing import DENIED, refusing
 from tests.scenarios.controlled import Controlled
-from tests.scenarios.test_fleets_that_cannot_launch import explained
 
 TICKS = 3  # within which a reason is shown
 SCP = "explicit deny in a service control policy"
@@ -32,7 +31,7 @@ def test_a_refused_order_is_the_reason_at_once_and_counts_neither_as_ordered_nor
         reports.append(cluster.controllers[0].tick())
         cluster.pass_time(cluster.tick_s)
         if number >= TICKS:
-            for sentence in (cluster.record().waiting, explained(cluster)):
+            for sentence in (cluster.record().waiting, cluster.explained()):
                 assert words in sentence, number
                 assert answer[0] in sentence
                 assert not any(other in sentence for other in ("maxInstances", "ordered", "on their way", "capacity;"))
@@ -71,9 +70,9 @@ def test_a_listing_that_breaks_off_is_the_reason_and_never_no_fleets_yet(operati
     cluster.submit(4)
     for number in range(30):
         cluster.tick()
-        assert "no fleets yet" not in cluster.record().waiting + explained(cluster)
+        assert "no fleets yet" not in cluster.record().waiting + cluster.explained()
         if number >= TICKS:
-            for sentence in (cluster.record().waiting, explained(cluster)):
+            for sentence in (cluster.record().waiting, cluster.explained()):
                 assert what in sentence, number
                 assert SCP in sentence
     ec2.answers.clear()
@@ -93,7 +92,7 @@ def test_an_order_that_does_not_get_through_stays_and_says_so(answer: tuple[str,
     for number in range(40):
         cluster.tick()
         if number >= TICKS:
-            for sentence in (cluster.record().waiting, explained(cluster)):
+            for sentence in (cluster.record().waiting, cluster.explained()):
                 assert answer[0] in sentence, number
                 assert "until this is fixed" not in sentence
                 assert not any(other in sentence for other in ("did not arrive", "on their way", "join the cluster"))
@@ -124,7 +123,7 @@ def test_a_launch_that_is_refused_or_unanswered_is_the_reason_until_a_task_start
         refused_for += bool(ecs.refused)
         cluster.tick()
         if refused_for > TICKS:
-            for sentence in (cluster.record().waiting, explained(cluster)):
+            for sentence in (cluster.record().waiting, cluster.explained()):
                 assert says in sentence, refused_for
                 assert answer[0] in sentence
                 assert "maxInstances" not in sentence

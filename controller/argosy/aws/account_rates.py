@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from argosy.aws.cell import Cell, CheckTime, pages
 from argosy.aws.errors import AWS_ERRORS, classify
 from argosy.aws.placement_scores import PlacementScores
-from argosy.model.events import SpotRecord
+from argosy.model.pools import SpotRecord
 
 FRESH_S = 86_400.0
 LOOKED_BACK_S = 14 * 86_400.0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
 from argosy.model.host_care import ConsoleRead, DrainAsked, HostHealthChanged
 from argosy.model.instances import Purchase
+from argosy.model.pools import SpotRecord
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
 from argosy.model.services.ports import PortBinding
@@ -261,13 +261,6 @@ class RebalanceAdvised:
 
 
 HostChange = HostStateChanged | HostHealthChanged | ConsoleRead | InterruptionWarned | RebalanceAdvised
-
-
-class SpotRecord(NamedTuple):
-    """What the account's spot instances of a pool lived through in two weeks, those of other programs included."""
-
-    interruptions: float
-    instance_hours: float
 
 
 @dataclass(frozen=True, slots=True)

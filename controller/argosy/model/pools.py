@@ -16,6 +16,13 @@ from argosy.model.run_terms import Port
 Patterns = tuple[tuple[tuple[int, ...], tuple[tuple[tuple[int, ...], int], ...]], ...]
 
 
+class SpotRecord(NamedTuple):
+    """What the account's spot instances of a pool lived through in two weeks, those of other programs included."""
+
+    interruptions: float
+    instance_hours: float
+
+
 @dataclass(slots=True)
 class Pool:
     """One instance type in one zone of one cell: a spot fleet, whose target is absolute (DESIGN D5, D8), and orders of

@@ -11,7 +11,7 @@ import pytest
 from argosy.aws.account_rates import FRESH_S, HOURS, INTERRUPTIONS, AccountRates
 from argosy.aws.placement_scores import SCORES_FRESH_S, PlacementScores
 from argosy.aws.spot_prices import PRICES_FRESH_S, TRY_AGAIN_S, SpotPrices
-from argosy.model.events import SpotRecord
+from argosy.model.pools import SpotRecord
 from tests.builders import CELL, NOW
 from tests.fakes.aws import Clock, ScriptedClient, cell, refusal
 

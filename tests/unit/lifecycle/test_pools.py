@@ -6,8 +6,8 @@ import pytest
 
 from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import ReadHistory, SetTarget
-from argosy.model.events import HistoryRead, HostStateChanged, InterruptionWarned, Observed, PoolShort, SpotRecord
-from argosy.model.pools import Pool
+from argosy.model.events import HistoryRead, HostStateChanged, InterruptionWarned, Observed, PoolShort
+from argosy.model.pools import Pool, SpotRecord
 from argosy.model.state import State
 from tests.builders import NOW, POLICY, begun, container_instance, fleet, host, instance_id, state_with, told
 
