@@ -335,9 +335,7 @@ def _bucket(instance_id: str) -> int:
 
 _INSTANCE_FIELDS = [field.name for field in fields(Instance)]
 _INSTANCE_NAMES = frozenset(_INSTANCE_FIELDS)
-_SELDOM = frozenset(
-    {"drain_until", "impaired", "impaired_since", "console"}
-)  # left out of a record while they are empty
+_SELDOM = frozenset({"drain_until", "impaired", "impaired_since", "console"})  # left out while they are empty
 _POOL_FIELDS = [field.name for field in fields(Pool)]
 
 
