@@ -63,6 +63,7 @@ class KeptFolder:
         self.path = path
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_strangers(path)
+        path.chmod(0o700)  # it may have been made by its user
         self._lock = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             self._take()

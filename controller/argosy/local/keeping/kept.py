@@ -26,6 +26,7 @@ from argosy.local.keeping.objects import KeptBodies
 from argosy.local.lambdas.aliases import Aliases, Named
 from argosy.local.moto.app import MotoApp
 from argosy.local.moto.logs import StreamName
+from argosy.model.stored import documents
 
 LEASE = (
     "CONTROL",
@@ -39,6 +40,9 @@ def keep_table(model: DynamoModel, database: Database) -> None:
     for table, pk, sk, text in database.rows("SELECT tbl, pk, sk, item FROM items"):
         if (pk, sk) != LEASE:
             model.tables.setdefault(table, {}).setdefault(pk, {})[sk] = from_text(text)
+    for found in model.tables.values():
+        if known := {sk: item["body"]["B"] for sk, item in found.get(documents.STATE, {}).items() if "body" in item}:
+            documents.active_runs(known)  # without its root no controller could do anything
 
     def store(changes: Sequence[Change]) -> None:
         database.write(

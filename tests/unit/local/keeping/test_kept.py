@@ -12,6 +12,7 @@ from argosy.emulator.dynamodb import DynamoModel
 from argosy.local.keeping.folder import StateRefusedError
 from argosy.local.keeping.kept import Kept
 from argosy.local.keeping.objects import SMALL_BYTES
+from argosy.model.stored import documents
 
 LARGE = b"x" * (SMALL_BYTES + 1)
 
@@ -33,12 +34,21 @@ def damage_item(path: Path) -> None:
     database.close()
 
 
+def damage_root(path: Path) -> None:
+    with Kept(path) as kept:
+        model = DynamoModel()
+        kept.keep_models(model, {})
+        root = {"pk": {"S": documents.STATE}, "sk": {"S": documents.ROOT}}
+        model.put_item(TableName="t", Item={**root, "body": {"B": b"torn"}})
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "no database": lambda path: (path / "state.db").write_bytes(b"not SQLite" * 1000),
     "cut": lambda path: (path / "state.db").write_bytes((path / "state.db").read_bytes()[:9_000]),
     "emptied": lambda path: (path / "state.db").write_bytes(b""),
     "removed": lambda path: (path / "state.db").unlink(),
     "an item": damage_item,
+    "the root": damage_root,
 }
 
 
@@ -69,3 +79,9 @@ def test_a_database_without_objects_is_whole(tmp_path: Path) -> None:
     (tmp_path / "format").write_text("1\n")
     with Kept(tmp_path):
         pass
+
+
+def test_a_folder_that_its_user_made_is_closed_to_others(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    with Kept(tmp_path / "open"):
+        assert (tmp_path / "open").stat().st_mode & 0o777 == 0o700
