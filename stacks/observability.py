@@ -70,6 +70,8 @@ class Observability(Construct):
         )
         mend = own_metric(settings, "FleetsToMend", "Maximum")
         alarms.add("FleetsToMend", mend, 1, "fleets cannot launch until a fault is fixed: argosy cluster says why")
+        behind = own_metric(settings, "FleetsBehind", "Maximum")
+        alarms.add("FleetsBehind", behind, 1, "a roll has moved no fleet for a day: argosy cluster says why")
         troubled = own_metric(settings, "ServicesInTrouble", "Maximum")
         alarms.add(
             "ServicesInTrouble", troubled, 1, "a deployment failed or is stuck, or a service fails: argosy env list"

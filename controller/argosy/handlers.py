@@ -207,12 +207,15 @@ class TickLog:
         metrics.add_metric("Instances", MetricUnit.Count, report.instances)
         if report.troubles or report.suspended:
             metrics.add_metric("TickFaults", MetricUnit.Count, len(report.troubles) + report.suspended)
-        if report.stubborn:
-            metrics.add_metric("StubbornInstances", MetricUnit.Count, report.stubborn)
-        if report.services_in_trouble:
-            metrics.add_metric("ServicesInTrouble", MetricUnit.Count, report.services_in_trouble)
-        if report.to_mend:
-            metrics.add_metric("FleetsToMend", MetricUnit.Count, report.to_mend)
+        seldom = {
+            "StubbornInstances": report.stubborn,
+            "ServicesInTrouble": report.services_in_trouble,
+            "FleetsToMend": report.to_mend,
+            "FleetsBehind": report.behind,
+        }
+        for name, count in seldom.items():
+            if count:
+                metrics.add_metric(name, MetricUnit.Count, count)
         if report.order_gap_pct is not None:
             metrics.add_metric("OrderGapPct", MetricUnit.Percent, report.order_gap_pct)
         _write(metrics)

@@ -84,6 +84,7 @@ def fleets_of_three_types() -> dict[str, Any]:
 
 
 EC2 = {
+    "DescribeInstanceStatus": {"InstanceStatuses": []},
     "DescribeFleets": fleets_of_three_types(),
     "DescribeSpotPriceHistory": {"SpotPriceHistory": []},
     "DescribeAvailabilityZones": {"AvailabilityZones": [{"ZoneId": "use1-az1", "ZoneName": "us-east-1a"}]},
@@ -231,10 +232,11 @@ def test_fleets_that_do_not_deliver_are_logged_and_those_to_mend_are_counted(
     engine: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     short = ("us-east-1/c5.xlarge/us-east-1a: its machine image (AMI) cannot be used",)
-    handlers.TickLog().note(TickReport(1, 0, 0, 0, at_rest=False, to_mend=2, short=short))
+    handlers.TickLog().note(TickReport(1, 0, 0, 0, at_rest=False, to_mend=2, behind=3, short=short))
     assert [record.__dict__["fleet"] for record in caplog.records if "fleet" in record.__dict__] == list(short)
     (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "TickSeconds" in line]
     assert line["FleetsToMend"] == [2.0]
+    assert line["FleetsBehind"] == [3.0]
 
 
 def test_services_in_trouble_are_counted_also_in_ticks_that_do_nothing(

@@ -364,6 +364,8 @@ def fleet_view(pool: Pool, now: float, policy: Policy) -> JSON:
         "interruptionsFrom": rate_source(pool, now, policy),
         "coolingOffUntil": iso(pool.short_until if pool.short_until > now else 0.0, "seconds"),
         "coolingOffAfter": pool.short_reason if pool.short_until > now else None,
+        "behindSince": iso(pool.behind_since, "seconds"),
+        "behindBecause": pool.behind_because or None,
         "needsMending": pool.needs_mending and pool.cools_off(now),
         "unsettledUntil": iso(pool.unsettled_until if pool.unsettled_until > now else 0.0, "seconds"),
         "placementScore": pool.placement_score or None,

@@ -30,6 +30,9 @@ class FleetTemplates:
         self._ours = [{"Name": f"tag:{stage_tag}", "Values": [stage]}]
         self._configs: dict[str, Mapping[str, Any]] = {}  # by fleet id: what it launches, in the newest version
         self._newer: dict[str, list[dict[str, Any]]] = {}  # by fleet id: what its LaunchTemplateConfigs should be
+        self._wanted: dict[str, str] = {}  # by fleet id: the newest version, if the fleet has another one
+        self._is_read = False  # whether the newest versions are known
+        self._why: dict[tuple[str, str], str] = {}  # by fleet id and version: the last refusal
         # By fleet id and version: refusals in a row, and when to try again.
         self._refused: dict[tuple[str, str], tuple[int, float]] = {}
 
@@ -38,12 +41,24 @@ class FleetTemplates:
         what `check_time` raises."""
         configs = {fleet["FleetId"]: fleet.get("LaunchTemplateConfigs") or [] for fleet in fleets}
         newest = self._newest(cell, check_time) if any(configs.values()) else {}
+        self._is_read = bool(newest)
         for fleet_id, each in configs.items():
             self._newer.pop(fleet_id, None)
+            if newest:
+                self._wanted.pop(fleet_id, None)
             config = _moved(each[0], newest) if len(each) == 1 else None
+            if config:
+                self._wanted[fleet_id] = config["LaunchTemplateSpecification"]["Version"]
             self._configs[fleet_id] = config or (each[0] if each else {})
             if config and self._may_ask(fleet_id, config["LaunchTemplateSpecification"]["Version"]):
                 self._newer[fleet_id] = [config]
+
+    def stays_behind(self, fleet_id: str) -> str | None:
+        """EC2's refusal to move a fleet to the newest version; "" = none is known, None = it has that version."""
+        version = self._wanted.get(fleet_id)
+        if version is None:
+            return None if self._is_read else ""
+        return self._why.get((fleet_id, version), "")
 
     def is_behind(self, fleet_id: str) -> bool:
         return fleet_id in self._newer
@@ -67,7 +82,7 @@ class FleetTemplates:
             if not (fault := classify(error)).lasting:
                 raise
             version = configs[0]["LaunchTemplateSpecification"]["Version"]
-            pause_s = self._pause(fleet_id, version)
+            pause_s, self._why[fleet_id, version] = self._pause(fleet_id, version), fault.text
             log.warning("%s cannot move to version %s: %s; retry in %d s", fleet_id, version, fault.text, pause_s)
             cell.ec2.modify_fleet(**request)
         self._newer.pop(fleet_id, None)

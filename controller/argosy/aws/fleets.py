@@ -230,6 +230,7 @@ class AwsFleets:
                 priced_at=priced_at,
                 is_modifying=_state(fleet) == "modifying",
                 is_behind=self._templates.is_behind(fleet["FleetId"]),
+                stays_behind=self._templates.stays_behind(fleet["FleetId"]),
                 placement_score=None if scores is None else scores.get((instance_type, zone), 0),
                 is_offered=instance_type in offers.get(zone, ()) if offers else None,
                 record=records.get((instance_type, zone)),

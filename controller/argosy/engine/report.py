@@ -16,6 +16,8 @@ from argosy.model.setbacks import What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
+BEHIND_S = 86_400.0  # a roll that moved nothing for so long leaves instances without security patches
+
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
@@ -36,6 +38,7 @@ class TickReport:
     stubborn: int = 0  # instances that EC2 refuses to terminate
     services_in_trouble: int = 0  # environments that fail or are stuck, and those whose deployment failed in this tick
     to_mend: int = 0  # fleets that launch nothing until a person acts
+    behind: int = 0  # fleets that EC2 has refused for a day to move to the newest launch template
     short: tuple[str, ...] = ()  # sentences for fleets that began to cool off, or whose reason changed
     bought: int = 0  # instances ordered
     suspended: int = 0  # open runs left out because Argosy's own code failed at them
@@ -68,6 +71,7 @@ def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str,
         "suspended": len(state.suspended),
         "stubborn": sum(subject.what is What.TERMINATE for subject in state.setbacks),
         "to_mend": sum(pool.needs_mending and pool.cools_off(now) for pool in state.pools.values()),
+        "behind": sum(0 < pool.behind_since <= now - BEHIND_S for pool in state.pools.values()),
         "services_in_trouble": _in_trouble(state, actions),
         **_bought_in(actions),
     }

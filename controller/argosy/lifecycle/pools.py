@@ -52,6 +52,9 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         pool.confirmed_spot = seen.spot_target
         if seen.is_behind and seen.spot_target:
             pool.confirmed_spot = -1  # its target is set once more, which moves it: it may have to replace an instance
+    if pool.fleet_id == seen.fleet_id and (seen.stays_behind or (pool.behind_since and seen.stays_behind is None)):
+        pool.behind_since = (pool.behind_since or now) if seen.stays_behind else 0.0
+        pool.behind_because, state.changed_pools = (seen.stays_behind or "")[:200], True
     if seen.spot_usd_per_hour:
         pool.spot_usd_per_hour, pool.priced_at = seen.spot_usd_per_hour, seen.priced_at or now
     if seen.placement_score is not None:

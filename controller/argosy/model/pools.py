@@ -60,6 +60,10 @@ class Pool:
     registered_memory_mib: int = 0  # memory that an instance of it last registered; 0 = none has
     without_runner_at: float = 0.0  # when an instance last joined without the runner; 0 = one of its AMI had it since
 
+    behind_since: float = (
+        0.0  # since when EC2 has refused to move its fleet to the newest launch template; 0 = it has not
+    )
+    behind_because: str = ""  # in EC2's words
     unregistered: int = 0  # instances in a row that never joined the cluster
     closed: str = ""  # why nothing is launched in its cell; "" = the cell is open
     surplus: list[str] = field(default_factory=list)  # other fleets of the same pool that still have a target

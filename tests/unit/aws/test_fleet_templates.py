@@ -64,6 +64,7 @@ def test_a_version_that_ec2_refuses_keeps_no_target_back_and_is_asked_for_again_
     assert ["LaunchTemplateConfigs" in each for each in ec2.requests("modify_fleet")] == [True, False]
     for pause_s in (60, 240, 900, 900):
         templates.note(home, [fleet(1)])
+        assert "not for this fleet" in (templates.stays_behind("fleet-1") or "")
         assert not templates.is_behind("fleet-1")
         clock.at += pause_s - 1
         templates.note(home, [fleet(1)])
@@ -75,6 +76,9 @@ def test_a_version_that_ec2_refuses_keeps_no_target_back_and_is_asked_for_again_
     ec2.scripts["describe_launch_templates"] = newest(3)
     templates.note(home, [fleet(1)])
     assert templates.is_behind("fleet-1")
+    assert templates.stays_behind("fleet-1") == ""
+    templates.note(home, [fleet(1, "3")])
+    assert templates.stays_behind("fleet-1") is None
 
 
 @pytest.mark.parametrize("error", [refusal("RequestLimitExceeded", status=503), timed_out()])
@@ -88,6 +92,7 @@ def test_a_move_that_met_a_bad_time_is_tried_again(error: Exception) -> None:
 def test_without_the_templates_fleets_stay_where_they_are() -> None:
     templates, home, ec2 = noted(fleet(1), describe_launch_templates=refusal("UnauthorizedOperation"))
     assert not templates.is_behind("fleet-1")
+    assert templates.stays_behind("fleet-1") == ""
     ec2.scripts["describe_launch_templates"] = {"LaunchTemplates": []}
     templates.note(home, [fleet(1), fleet(2, LaunchTemplateConfigs=[])])
     assert not templates.is_behind("fleet-1")

@@ -109,6 +109,12 @@ def troubles(view: View) -> Iterator[str]:
             f"{first['availabilityZone']} until {figures.clock(first['coolingOffUntil'])} after "
             f"{first['coolingOffAfter']}{', ...' if len(cooling) > 1 else ''} (argosy prices shows all)"
         )
+    behind = [each for each in view["fleets"] if each.get("behindSince")]
+    if behind:
+        yield (
+            f"{figures.counted(len(behind), 'fleet')} could not move to the newest launch template since "
+            f"{figures.clock(min(each['behindSince'] for each in behind))}: {behind[0]['behindBecause']}"
+        )
     stale = [each["pricedAt"] for each in view["fleets"] if each.get("priceIsStale")]
     if stale:
         yield (

@@ -16,6 +16,7 @@ from typing import Any
 
 from argosy.model import cluster_course, ended_attempts
 from argosy.model.cluster_course import CoursePiece, course_key
+from argosy.model.host_care import SELDOM
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.money.costs import NO_WORK, Costs
 from argosy.model.pools import Floor, OrderNote, Pool
@@ -129,7 +130,7 @@ def changed(state: State) -> Documents:
     """Every document that differs from the last commit. The root is always among them: it names the active runs."""
     documents: Documents = {(STATE, ROOT): encode(_root(state))}
     if state.changed_pools:
-        pools = [{name: getattr(pool, name) for name in _POOL_FIELDS} for pool in state.pools.values()]
+        pools = [_record_of(pool, _POOL_FIELDS) for pool in state.pools.values()]
         documents[STATE, POOLS] = encode(pools)
     for bucket, members in _changed_buckets(state).items():
         documents[STATE, f"INSTANCES#{bucket:02d}"] = encode(members)
@@ -185,7 +186,7 @@ def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:
     members: dict[int, list[dict[str, Any]]] = {bucket: [] for bucket in sorted(buckets)}
     for instance in state.instances.values() if buckets else ():
         if (bucket := _bucket(instance.id)) in members:
-            members[bucket].append(_instance_record(instance))
+            members[bucket].append(_record_of(instance, _INSTANCE_FIELDS))
     return members
 
 
@@ -334,17 +335,15 @@ def _bucket(instance_id: str) -> int:
 
 
 _INSTANCE_FIELDS = [field.name for field in fields(Instance)]
-_INSTANCE_NAMES = frozenset(_INSTANCE_FIELDS)
-_SELDOM = frozenset({"drain_until", "impaired", "impaired_since", "console"})  # left out while they are empty
 _POOL_FIELDS = [field.name for field in fields(Pool)]
 
 
-def _instance_record(instance: Instance) -> dict[str, Any]:
-    return {name: value for name in _INSTANCE_FIELDS if (value := getattr(instance, name)) or name not in _SELDOM}
+def _record_of(thing: Instance | Pool, names: list[str]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(thing, name)) or name not in SELDOM}
 
 
 def _instance_from(record: Mapping[str, Any]) -> Instance:
-    values = {name: value for name, value in record.items() if name in _INSTANCE_NAMES}
+    values = {name: value for name, value in record.items() if name in _INSTANCE_FIELDS}
     values["status"] = InstanceStatus(values["status"])
     values["purchase"] = Purchase(values["purchase"])
     for name in ("total", "foreign", "foreign_seen"):
