@@ -57,6 +57,7 @@ def main() -> int:
         planted_preemption,
         planted_pulls,
         planted_quiet,
+        planted_refusals,
         planted_schedules,
         planted_services,
         planted_sharing,
@@ -90,6 +91,7 @@ def main() -> int:
         is planted_changes.Patch
         is planted_entrances.Patch
         is planted_pulls.Patch
+        is planted_refusals.Patch
     )
     return 1 if missed else 0
 

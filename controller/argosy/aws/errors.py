@@ -106,7 +106,7 @@ _CODES = {
         ConflictException ConditionalCheckFailedException TransactionConflictException TransactionCanceledException
         ResourceConflictException PreconditionFailed 412 ConditionalRequestConflict OperationAborted
         UpdateInProgressException ResourceInUseException ConcurrentModificationException FleetNotInModifiableState
-        IdempotentParameterMismatch IncorrectInstanceState""",
+        IdempotentParameterMismatch IncorrectInstanceState IncorrectState ConcurrentTagAccess""",
     # With expired credentials or a wrong clock nothing was done: the same request works once that is corrected.
     FailureKind.IN_DOUBT: """
         ServerException InternalError InternalFailure InternalServerError InternalServiceError ServiceUnavailable

@@ -1,0 +1,43 @@
+"""Planted bugs: AWS's refusal is known, and another reason is shown."""
+
+from __future__ import annotations
+
+from argosy.api.waiting import explanation
+from argosy.lifecycle import refusals
+from argosy.scheduler.buying import reasons, remarks
+from tests.fakes.refusing import DENIED
+from tests.mutations.catalogue import Patch, planted, scenario
+
+STORIES = "tests.scenarios.test_what_aws_refuses"
+ORDERS = "test_a_refused_order_is_the_reason_at_once_and_counts_neither_as_ordered_nor_as_a_limit"
+LISTINGS = "test_a_listing_that_breaks_off_is_the_reason_and_never_no_fleets_yet"
+LAUNCHES = "test_a_launch_that_is_refused_or_unanswered_is_the_reason_until_a_task_starts"
+
+
+@planted("a refused order stays ordered", check=scenario(STORIES, ORDERS, DENIED))
+def refused_orders_stay(patch: Patch) -> None:
+    patch.setattr(refusals, "refuse_order", lambda state, event, now, policy: None)
+
+
+@planted(
+    "a listing that breaks off leaves no word",
+    check=scenario(STORIES, LISTINGS, "describe_fleets", "the fleets of us-east-1"),
+)
+def broken_listings_are_silent(patch: Patch) -> None:
+    patch.setattr(reasons, "unlisted", lambda moment: "")
+
+
+@planted(
+    "the next tick takes the words of a refused launch away",
+    check=scenario(STORIES, LAUNCHES, DENIED, "no task can be started"),
+)
+def remarks_hide_refused_launches(patch: Patch) -> None:
+    patch.setattr(remarks, "waits_for_answer", lambda moment, run, is_sent: False)
+
+
+@planted(
+    "explain looks for room while a launch is refused",
+    check=scenario(STORIES, LAUNCHES, DENIED, "no task can be started"),
+)
+def explain_overlooks_refusals(patch: Patch) -> None:
+    patch.setattr(explanation, "is_refused", lambda state, run: False)
