@@ -155,9 +155,7 @@ class Policy:
 
     def disk_mibps_of(self, kind: InstanceType) -> int:
         """Throughput of the volume in MiB/s: pulled images are written to it, and those for GPUs are large."""
-        if kind.gpus >= 4:
-            return 500
-        return 250 if kind.gpus or kind.vcpus >= 32 else INCLUDED_MIBPS
+        return 500 if kind.gpus >= 4 else 250 if kind.gpus or kind.vcpus >= 32 else INCLUDED_MIBPS
 
     def billed_disk_gib_of(self, kind: InstanceType) -> float:
         """GiB that cost as much as the volume with its throughput."""

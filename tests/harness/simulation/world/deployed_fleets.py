@@ -12,9 +12,8 @@ from typing import Any
 
 from argosy.catalogue.files import document
 from argosy.emulator.ec2.fleet_targets import OVER_QUOTA
-from argosy.emulator.ec2.records import Ec2Fleet
+from argosy.emulator.ec2.records import Ec2Fleet, MachineType
 from argosy.emulator.ec2.service import Ec2Instance
-from argosy.model.instance_types import InstanceType
 from tests.harness.simulation.world.world import World
 
 TEMPLATE = "argosy"  # the launch template that all fleets name
@@ -121,7 +120,7 @@ class Bill:
         return self._worlds[instance.zone[:-1]]
 
 
-def volume_usd(region: str, kind: InstanceType, seconds: float) -> float:
+def volume_usd(region: str, kind: MachineType, seconds: float) -> float:
     """The cost of an instance's volume for that time, with the throughput above what every volume has."""
     data = document("overheads.json")
     row = data["regions"].get(region, {})
