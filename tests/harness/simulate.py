@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.harness.simulation.scale.run import ScaleRun
 
 MEMBERS = 0.3  # share of trials in which users come through entrances of queues
+CROWDED = 0.1  # share of trials whose users are a crowd
 UPDATED = 0.3  # share of trials in which users change open runs
 SCHEDULED = 0.3  # share of trials that include a schedule
 FEW_TRIALS = 20  # starting another process takes a second
@@ -88,7 +89,7 @@ def _plans(options: Options, kinds: frozenset[str]) -> list[TrialPlan]:
     instances = options.instances or USUAL_INSTANCES
     first = TrialPlan(options.seed, kinds, tasks=options.tasks, instances=instances, controllers=options.controllers)
     if kinds and options.spec is None:
-        first = replace(first, schedules=SCHEDULED, updates=UPDATED, members=MEMBERS)
+        first = replace(first, schedules=SCHEDULED, updates=UPDATED, members=MEMBERS, crowd=CROWDED)
     if options.spec is not None:
         first = _of_spec(first, options.spec, options.task_seconds)
     return [replace(first, seed=options.seed + number) for number in range(options.trials)]

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from argosy.lifecycle import apply as apply_module
+from argosy.market import on_demand
 from argosy.market.limits import Headroom
 from argosy.model.cluster_course import EVERY_S
 from argosy.model.inbox import SharingRequest
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.shares.recent_use import RecentUse
+from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying import orders, purchase_shares, whole_limits
@@ -30,7 +32,8 @@ from argosy.sharing import alternatives, bounds, fill, history, levels
 from argosy.sharing.bounds import QueueBounds
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
 from tests.harness.simulation.audit.sharing import SharingChecker
-from tests.mutations.catalogue import Check, Patch, planted, scenario
+from tests.mutations.catalogue import Check, Patch, planned, planted, scenario
+from tests.simulation.test_crowd import crowd
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.turns.test_sharing_a_cluster"
 LIFTING, SCENARIO = "tests.unit.scheduler.turns.test_share_levels", "tests.scenarios.test_sharing"
@@ -446,7 +449,7 @@ def never_fits(document: dict[str, Any], large: dict[str, Any]) -> Check:
     return scenario("tests.scenarios.test_runs_that_never_fit", name, document, large, "a task needs ")
 
 
-@planted("a task that is larger than a whole cap closes the cap for all runs behind it", check=never_fits(*WHOLE_CAP))
+@planted("a task that is larger than a whole cap closes the cap for all runs behind it", check=planned(crowd(11)))
 def head_closes_its_limit(patch: Patch) -> None:
     real = bounds.cut
 
@@ -466,3 +469,13 @@ def dollars_closed_forever(patch: Patch) -> None:
 @planted("a run whose task is larger than a whole limit waits forever", check=never_fits(*WHOLE_CAP))
 def patience_without_end(patch: Patch) -> None:
     patch.setattr(whole_limits, "out_of_patience", lambda *asked: None)
+
+
+@planted("a run falls back to on-demand that the cap of its queue never pays for", check=planned(crowd(5)))
+def on_demand_above_a_cap(patch: Patch) -> None:
+    real = on_demand._affordable
+
+    def affordable(run: Run, pool: Any, state: State, policy: Any) -> float:
+        return real(run, pool, replace(state, sharing=Sharing()), policy)
+
+    patch.setattr(on_demand, "_affordable", affordable)

@@ -15,17 +15,18 @@ from argosy.model.instances import Instance, Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.runs import Run
+from argosy.model.shares.sharers import queue_of_run
 from argosy.model.state import State
 
 _QuotaKey = tuple[str, str]  # cell, key of the quota family
 
 
 def is_ever_available(run: Run, state: State, policy: Policy) -> bool:
-    """Whether quotas, price caps and the run's hourly cap allow one instance. Cool-offs end by themselves."""
+    """Whether quotas, price caps and caps on money an hour allow one instance. Cool-offs end by themselves."""
     quotas = _quotas(policy)
     return any(
         quotas.get(_key(pool), math.inf) >= load_catalogue()[pool.instance_type].vcpus
-        and _affordable(run, pool, policy) >= 1
+        and _affordable(run, pool, state, policy) >= 1
         for pool in _open_to(run, state, policy)
     )
 
@@ -34,7 +35,9 @@ def most_tasks(run: Run, state: State, policy: Policy) -> float:
     """The most tasks that on-demand takes at a time, by quotas and the run's hourly cap; infinite without limits."""
     pools = list(_open_to(run, state, policy))
     daemons = daemons_of(state)
-    by_money = max((_affordable(run, pool, policy) * _tasks(pool, run, policy, daemons) for pool in pools), default=0)
+    by_money = max(
+        (_affordable(run, pool, state, policy) * _tasks(pool, run, policy, daemons) for pool in pools), default=0
+    )
     return min(_by_quotas(run, state, pools, policy), by_money)
 
 
@@ -83,12 +86,16 @@ def _open_to(run: Run, state: State, policy: Policy) -> Iterator[Pool]:
     return (pool for pool in open_pools if tasks_in(pool, run, policy, daemons))
 
 
-def _affordable(run: Run, pool: Pool, policy: Policy) -> float:
-    """How many instances of the pool capacity.maxHourlyCost pays for."""
-    if run.terms.max_hourly_usd is None:
+def _affordable(run: Run, pool: Pool, state: State, policy: Policy) -> float:
+    """How many instances of the pool capacity.maxHourlyCost, the cap of its queue and that of the deployment pay for at
+    most."""
+    queues, own = state.sharing.queues(), run.terms.max_hourly_usd
+    of_queue = queues[queue_of_run(run, queues)].cap.usd_per_hour
+    most = min(math.inf if own is None else own, of_queue, state.sharing.usd_per_hour)
+    if math.isinf(most):
         return math.inf
     price = cost_of(pool, load_catalogue()[pool.instance_type], Purchase.ON_DEMAND, math.inf, policy)
-    return int(run.terms.max_hourly_usd / max(price, ROUNDING) * (1 + ROUNDING))
+    return int(most / max(price, ROUNDING) * (1 + ROUNDING))
 
 
 def _tasks(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon]) -> int:

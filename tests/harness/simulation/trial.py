@@ -21,7 +21,6 @@ from tests.harness.simulation.controllers.controllers import SimulatedController
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment, SimulatedServices
 from tests.harness.simulation.controllers.invocations import TICK_RULE
 from tests.harness.simulation.controllers.recorded import RecordedTrial
-from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.injection.boundary import HANG_S, LONGEST_FREEZE_S, CallConditions
 from tests.harness.simulation.injection.event_path import EventPath
 from tests.harness.simulation.injection.machine_faults import MachineDefects, MachineFaults
@@ -31,13 +30,13 @@ from tests.harness.simulation.upkeep.owner import Owner
 from tests.harness.simulation.upkeep.teardown import SimulatedTeardown
 from tests.harness.simulation.upkeep.torn_documents import TornDocuments
 from tests.harness.simulation.upkeep.watchdogs import Watchdogs
+from tests.harness.simulation.users import crowd
 from tests.harness.simulation.users.clock_of_schedules import ClockOfSchedules
 from tests.harness.simulation.users.daemon import TrialDaemon
 from tests.harness.simulation.users.follower import Follower
 from tests.harness.simulation.users.kept_size import KeptSize
 from tests.harness.simulation.users.service import NAME, TrialService
 from tests.harness.simulation.users.shared_queues import SharedQueues
-from tests.harness.simulation.users.submissions import drawn_jobs
 from tests.harness.simulation.users.users import Users
 from tests.harness.simulation.verdict import Evidence, Verdict, judged
 from tests.harness.simulation.world.deployed_fleets import Bill, add_fleets, add_foreign_fleets
@@ -65,11 +64,11 @@ class Trial:
     """One seed's world and everything in it. Parts that are built first do not depend on later ones."""
 
     def __init__(self, plan: TrialPlan) -> None:
-        self.plan = plan
-        self.faults = faults = Faults(plan.seed, plan.kinds, every=plan.every_kind)
+        self.plan = plan = crowd.as_crowd(plan)
+        self.faults = faults = crowd.faults_of(plan)
         timeline, catalogue = Timeline(START), load_catalogue()
         self.outline = Outline.drawn(faults, plan)
-        self.jobs = {job.run_id: job for job in plan.jobs or drawn_jobs(faults, plan.seed, plan.tasks)}
+        self.jobs = {job.run_id: job for job in plan.jobs or crowd.jobs_of(plan, faults)}
         self.services = SimulatedServices(SqsModel(timeline.clock))
         self.programs = programs = Programs(plan.seed, self.services.s3, self.jobs)
         defects = MachineDefects(faults, timeline, catalogue)
@@ -116,7 +115,7 @@ class Trial:
         retry = faults.strikes("retry")
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
         self.service = TrialService(self.deployment, self.auditor.facts, plan.seed)
-        self.queues = SharedQueues(self.deployment, faults)
+        self.queues = SharedQueues(self.deployment, faults, are_tight=crowd.is_crowd(plan))
         self.kept_size = KeptSize(self.users, self.deployment, faults, self.auditor.facts, plan.types)
         self.clock = None
         if share(plan.seed, "schedule") < plan.schedules:
@@ -216,7 +215,7 @@ class Trial:
         if faults.strikes("tick-disabled"):
             later(share(self.plan.seed, "update") * faulty_s, self._disable_tick)
         self.users.cancel_later(faults, faulty_s)
-        if share(self.plan.seed, "updates") < self.plan.updates:
+        if crowd.is_crowd(self.plan) or share(self.plan.seed, "updates") < self.plan.updates:
             self.users.change_later(faulty_s, has_queues=faults.on("queue"))
 
     def _watchdog_said(self, who: str, told: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ def why_held(state: State) -> Iterator[Remark]:
     """For runs that may not start yet, when the reason has changed. Failed preparation comes first, because a person
     may have to act."""
     for run in state.runs.values():
-        if not run.held or run.halted or Subject(What.PREPARE, run.id) in state.setbacks:
+        if not run.held or run.halted or run.complete or Subject(What.PREPARE, run.id) in state.setbacks:
             continue
         sentence = _sentence(state, run)
         if sentence != run.waiting:

@@ -8,6 +8,7 @@ something fails.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from argosy.model.inbox import INBOX
 from argosy.model.instances import InstanceStatus, Purchase, pool_key
 from argosy.model.runs import RunStatus
+from argosy.model.shares.sharing import ShareQueue
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TERMINAL, TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
@@ -38,6 +40,7 @@ _TARGETS = {
     Purchase.ON_DEMAND: ("on_demand_target", "on_demand_target"),
 }
 TO_REGISTER = "waits for its turn to register"
+NUMBERS = re.compile(r"^a task needs (\d+(?:\.\d+)?) (vCPU|GPU)s?, the cap of queue \S+ is (\d+(?:\.\d+)?)")
 AT_WORK = (TaskStatus.STARTING, TaskStatus.RUNNING)
 
 
@@ -79,9 +82,11 @@ class ReasonChecker(Checker):
             "each of its pending tasks waits": lambda run: bool(run.unmet),
             "does not start before": lambda run: run.not_before > 0,
             TO_REGISTER: lambda run: run.status == RunStatus.SUBMITTED,
+            "a task needs ": self._exceeds_a_limit,
         }
         ends: Mapping[str, Truth] = {
             "cancelled": lambda run: run.id in self._cancelled or self._goes_with_another(run),
+            "a task needs ": self._exceeds_a_limit,
             "its budget of": lambda run: "budgetUsd" in self._capacity(run),
             "the rest of its budget": lambda run: "budgetUsd" in self._capacity(run),
             "capacity.maxHourlyCost": lambda run: "maxHourlyCost" in self._capacity(run),
@@ -199,6 +204,16 @@ class ReasonChecker(Checker):
         limit = self.facts.jobs[record.id].spec.get("timeout", {}).get("runDurationSeconds")
         began = record.reopened_at or record.submitted_at
         return limit is not None and self.facts.world.now - began >= float(limit) - self.facts.clocks_differ_s
+
+    def _exceeds_a_limit(self, record: RunRecord) -> bool:
+        """Both numbers of the sentence are those of the run and of the document in force, as far as they are known."""
+        said = NUMBERS.search(record.waiting or record.status_reason)
+        cap = self.facts.stored.sharing.queues().get(record.queue, ShareQueue()).cap
+        if said is None:
+            return True  # about prices, which the auditor does not know
+        need, unit, most = float(said[1]), said[2], float(said[3])
+        vcpus, gpus = record.needs.cpu_units / 1024, record.needs.gpus
+        return most < need and (need, most) == ((vcpus, cap.vcpus) if unit == "vCPU" else (gpus, cap.gpus))
 
     def _failed_alike(self, record: RunRecord) -> bool:
         statuses = Counter(self._statuses(record))

@@ -16,7 +16,15 @@ OWNERS = ("alice", "bob", "carol")
 MOST_DOCUMENTS = 4
 WEIGHTS = (0, 1, 1, 2, 5)
 CAPS = {"vcpus": (4.0, 12.0), "gpus": (1.0, 4.0), "instances": (1.0, 4.0), "usdPerHour": (0.8, 2.0)}
-"""factor of the caps that let every task of a trial run"""
+"""Caps that let every task of a trial run."""
+TIGHT = {
+    "vcpus": (0.0, 0.5, 1.0, 2.0, 4.0),
+    "gpus": (0.0, 1.0, 1.0),
+    "instances": (0.5, 1.0, 2.0),
+    "usdPerHour": (0.05, 0.15, 0.3, 1.0),
+}
+"""Caps of a crowd: some tasks exceed them. The default queue has none."""
+TIGHT_USD = (0.2, 4.0)  # `limits.usdPerHour` of a crowd: the cheapest instance is within it
 
 HALF_LIVES = ("10m", "30m", "2h")
 
@@ -38,7 +46,8 @@ def terms_of(seed: int, number: int) -> dict[str, Any]:
 class SharedQueues:
     """Of one trial."""
 
-    def __init__(self, deployment: SimulatedDeployment, faults: Faults) -> None:
+    def __init__(self, deployment: SimulatedDeployment, faults: Faults, *, are_tight: bool = False) -> None:
+        """are_tight: whether some tasks exceed a limit."""
         self._deployment, self._faults, self._seed = deployment, faults, deployment.world.seed
         self._asked = 0
         self.capped = 0.15
@@ -47,6 +56,7 @@ class SharedQueues:
         """How often a document says that recent usage counts."""
         self.drains = 0.2
         """How often room is taken only by emptying instances."""
+        self._are_tight = are_tight
         self._takes_room = False
 
     def plan(self, faulty_s: float) -> None:
@@ -85,10 +95,11 @@ class SharedQueues:
             if cap := self._cap(number, name):
                 queues[name]["cap"] = cap
             if share(self._seed, "guarantee", number, name) < self.capped / 2:
-                queues[name]["guarantee"] = {"vcpus": 4.0}
+                queues[name] |= self._guarantee(number, name, capped="cap" in queues[name])
         found: dict[str, Any] = {"version": 1, "queues": queues}
         if (drawn := share(self._seed, "limits", number)) < self.capped:
-            found["limits"] = {"usdPerHour": round(2.0 + 2.0 * drawn / self.capped, 2)}
+            least, most = TIGHT_USD if self._are_tight else (2.0, 4.0)
+            found["limits"] = {"usdPerHour": round(least + (most - least) * drawn / self.capped, 2)}
         if share(self._seed, "half life", number) < self.remembers:
             found["halfLife"] = HALF_LIVES[int(len(HALF_LIVES) * share(self._seed, "which half life", number))]
         return found | self._taking(number, queues) if self._takes_room else found
@@ -96,11 +107,25 @@ class SharedQueues:
     def _cap(self, number: int, name: str) -> dict[str, Any]:
         """Of some queues."""
         found: dict[str, Any] = {}
+        if self._are_tight:
+            for unit, amounts in TIGHT.items() if name != NAMES[0] else ():
+                if (drawn := share(self._seed, "cap", number, name, unit)) < 2 * self.capped:
+                    found[unit] = amounts[int(len(amounts) * drawn / (2 * self.capped))]
+            return found
         for unit, (least, most) in CAPS.items():
             if (drawn := share(self._seed, "cap", number, name, unit)) < self.capped:
                 amount = least + (most - least) * drawn / self.capped
                 found[unit] = int(amount) if unit == "gpus" else round(amount, 2)
         return found
+
+    def _guarantee(self, number: int, name: str, *, capped: bool) -> dict[str, Any]:
+        """A crowd has some in instances that are not lent, where no cap may be below."""
+        if not self._are_tight:
+            return {"guarantee": {"vcpus": 4.0}}
+        if capped:
+            return {}
+        lent = share(self._seed, "lent", number, name) < 0.5
+        return {"guarantee": {"vcpus": 2.0}} if lent else {"guarantee": {"instances": 1.0}, "lend": False}
 
     def _taking(self, number: int, queues: dict[str, Any]) -> dict[str, Any]:
         """Prod may take room, nearly always; most of the others may be stopped."""

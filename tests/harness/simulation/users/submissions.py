@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,6 +62,14 @@ def drawn_jobs(faults: Faults, seed: int, tasks: int) -> list[SimulatedJob]:
         count = 3 + int((MOST_RUNS - 2) * share(seed, "runs"))
     drafts = [_Draft(faults, seed, number) for number in range(count)]
     jobs = [draft.job(tasks, most_tasks=MOST_OF_MANY_TASKS if count > 2 else 9) for draft in drafts]
+    return with_dependencies(jobs, faults, seed)
+
+
+def drawn_drafts(
+    faults: Faults, seed: int, count: int, shaped: Callable[[SimulatedJob, int], SimulatedJob], most_tasks: int
+) -> list[SimulatedJob]:
+    """That many runs. shaped: makes another job of each, by its number."""
+    jobs = [shaped(_Draft(faults, seed, number).job(0, most_tasks), number) for number in range(count)]
     return with_dependencies(jobs, faults, seed)
 
 

@@ -22,6 +22,7 @@ from tests.harness.simulation.audit.stored_state import StoredState
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.injection.boundary import Crash
+from tests.harness.simulation.users.crowd import smaller
 from tests.harness.simulation.users.front_desk import FrontDesk
 from tests.harness.simulation.users.shared_queues import NAMES
 from tests.harness.simulation.world.members import UNNAMED, Came
@@ -192,6 +193,8 @@ class Users:
         offered: Mapping[str, Any]
         if any(path.startswith("dependsOn") for path in paths):  # not there yet, or it has failed
             offered = self._without_ended(job.spec)
+        elif "resources" in paths:  # one of its tasks exceeds a limit
+            offered = smaller(job.spec)
         elif "maxHourlyCost" in capacity:
             offered = {**job.spec, "capacity": {**capacity, "maxHourlyCost": MORE_MONEY * capacity["maxHourlyCost"]}}
         else:
