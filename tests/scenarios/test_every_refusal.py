@@ -23,7 +23,14 @@ OF_EC2 = json.loads(files("argosy.emulator.ec2").joinpath("error_codes.json").re
 KIND_OF = {code: kind for kind, codes in OF_EC2["codes"].items() for code in codes} | {
     code: each["kind"] for code, each in OF_EC2["elsewhere"].items()
 }
-ONE_OF_EACH = ("UnauthorizedOperation", "InvalidFleetId.NotFound", "InternalError", "RequestTimeTooSkewed")
+ONE_OF_EACH = (
+    "UnauthorizedOperation",
+    "InvalidFleetId.NotFound",
+    "InternalError",
+    "RequestTimeTooSkewed",
+    "MaxSpotInstanceCountExceeded",
+    "VcpuLimitExceeded",
+)
 
 
 def all_cases() -> Iterator[tuple[str, str, str]]:
@@ -70,7 +77,10 @@ def test_the_table_names_at_least_forty_codes_and_each_is_classed_as_its_source_
 @pytest.mark.parametrize(
     ("service", "call", "code"),
     [
-        *(("ec2", "modify_fleet", code) for code in (*ONE_OF_EACH, "MaxSpotInstanceCountExceeded")),
+        *(
+            ("ec2", "modify_fleet", code)
+            for code in (*ONE_OF_EACH, "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded")
+        ),
         ("ec2", "describe_fleets", "UnauthorizedOperation"),
         *(("ecs", call, code) for call in ECS_CALLS for code in ("AccessDeniedException", "RequestTimeTooSkewed")),
     ],

@@ -35,6 +35,7 @@ from argosy.model.events import (
     NotCarriedOut,
     TargetAccepted,
 )
+from argosy.model.instances import Purchase
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
@@ -280,7 +281,8 @@ class AwsFleets:
 def _not_set(action: SetTarget, fault: CallFailure) -> Event:
     """What EC2's answer says about the pool. While a fleet is being changed, the order stays and is sent again."""
     if fault.kind is FailureKind.CAPACITY:
-        return shortage(action.pool, fault.code, fault.message)
+        short = shortage(action.pool, fault.code, fault.message)
+        return short if action.on_demand_target else replace(short, only=Purchase.SPOT)
     passing = fault.passing or fault.kind is FailureKind.CONFLICT
     if passing or action.fleet_id:
         return NotCarriedOut(fault.text, about=Subject(What.TARGET, action.pool), passing=passing)
