@@ -1,6 +1,7 @@
 """A Docker daemon of a test's own: Debian's package, on a socket and a root of its own, without rules of iptables.
 
-It ends with the process that started it. `docker` finds it by DOCKER_HOST.
+Its mounts are in a namespace and go with it. It ends with the process that started it.
+`docker` finds it by DOCKER_HOST.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ PATIENCE_S = 60
 @functools.cache
 def private_docker(init: Path | None = None) -> str | dict[str, str]:
     """The environment in which `docker` reaches it, or why there is none. init: of containers, in place of Docker's."""
-    lacking = [name for name in ("docker", "dockerd", "setpriv") if shutil.which(name) is None]
+    lacking = [name for name in ("docker", "dockerd", "setpriv", "unshare") if shutil.which(name) is None]
     if lacking:
         return f"{', '.join(lacking)} not on PATH (Debian: docker.io)"
     if os.geteuid() != 0:
         return "a Docker daemon needs root"
     folder = Path(tempfile.mkdtemp(prefix="argosy-docker-"))
     host = {"DOCKER_HOST": f"unix://{folder}/socket", "DOCKER_BUILDKIT": "0"}
-    words = ["setpriv", "--pdeathsig", "TERM", "dockerd", "--host", host["DOCKER_HOST"]]
+    words = ["unshare", "--mount", "setpriv", "--pdeathsig", "TERM", "dockerd", "--host", host["DOCKER_HOST"]]
     words += ["--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid"]
     words += ["--bridge=none", "--iptables=false", "--ip6tables=false", "--storage-driver=vfs"]
     words += ["--config-file", f"{folder}/daemon.json"]
