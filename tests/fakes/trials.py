@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from argosy.model.policy import Policy
 from tests.harness.simulation.plan import TrialPlan
+from tests.harness.simulation.users.crowd import CROWD
 from tests.harness.simulation.world.workload import SimulatedJob
 
 SMALL_JOB = SimulatedJob(
@@ -29,3 +30,8 @@ LATE_JOB = replace(SMALL_JOB, run_id="late-270115-080000-bbbb", submitted_after_
 SMALL = TrialPlan(0, frozenset(), jobs=(SMALL_JOB,), instances=2, controllers=1)
 WARM = replace(SMALL, jobs=(SMALL_JOB, LATE_JOB), policy=Policy(linger_s=3600.0))
 """The second run is submitted when the instances of the first have idled for most of an hour."""
+
+
+def crowd(seed: int) -> TrialPlan:
+    """Users who exceed limits, and nothing that fails from outside."""
+    return TrialPlan(seed, CROWD, crowd=1.0, every_kind=True, faulty_s=900.0, controllers=1)

@@ -31,9 +31,9 @@ from argosy.scheduler.upkeep import upkeep
 from argosy.sharing import alternatives, bounds, fill, history, levels
 from argosy.sharing.bounds import QueueBounds
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
+from tests.fakes.trials import crowd
 from tests.harness.simulation.audit.sharing import SharingChecker
 from tests.mutations.catalogue import Check, Patch, planned, planted, scenario
-from tests.simulation.test_crowd import crowd
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.turns.test_sharing_a_cluster"
 LIFTING, SCENARIO = "tests.unit.scheduler.turns.test_share_levels", "tests.scenarios.test_sharing"

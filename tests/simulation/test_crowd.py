@@ -9,15 +9,11 @@ import os
 
 import pytest
 
-from tests.harness.simulation.plan import TrialPlan
+from tests.fakes.trials import crowd
 from tests.harness.simulation.trial import Trial
-from tests.harness.simulation.users.crowd import CROWD, RUNS
+from tests.harness.simulation.users.crowd import RUNS
 
 MORE = int(os.environ.get("CROWDS", "0"))
-
-
-def crowd(seed: int) -> TrialPlan:
-    return TrialPlan(seed, CROWD, crowd=1.0, every_kind=True, faulty_s=900.0, controllers=1)
 
 
 @pytest.mark.parametrize("seed", [5, 8, *range(1_000, 1_000 + MORE)])
