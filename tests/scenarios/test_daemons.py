@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.instances import InstanceStatus
 from argosy.model.services.environments import DeploymentStatus
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import submit_request
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
-from tests.scenarios.controlled import Controlled
+from tests.scenarios.controlled import Controlled, index_of
 from tests.scenarios.services import FOR_EVER_S, run_of, state_of, status, web
 
 FOLLOWED_S = 120.0
@@ -201,7 +203,7 @@ def least_and_most(cluster: Controlled, after_s: float = 400.0) -> tuple[int, in
     while (cluster.world.now < end and status(cluster) is not DeploymentStatus.COMPLETED) or env_pending(cluster):
         cluster.step()
         now = on_instances(cluster)
-        least, most = min(least, len(now)), max(most, *now.values())
+        least, most = min(least, len(now)), max([most, *now.values()])
     return least, most
 
 
@@ -244,6 +246,26 @@ def test_a_broken_update_stops_at_the_least_and_is_rolled_back() -> None:
     assert [each.status for each in web(cluster).deployments][1] is DeploymentStatus.FAILED
     assert is_followed(cluster)
     assert not any(instance.cordon for instance in state_of(cluster).instances.values())
+
+
+@pytest.mark.parametrize("dead", [{0, 1}, {1}])
+def test_an_update_counts_no_task_that_has_died_unheard(dead: set[int]) -> None:
+    cluster, update = cluster_of(batch_s=FOR_EVER_S), {"minHealthyPercent": 50}
+
+    def behaviour(task: dict[str, Any], instance: Any) -> TaskBehaviour:
+        command = task["overrides"]["containerOverrides"][0].get("command")
+        dies = command == ["watch"] and index_of(task) in dead
+        return TaskBehaviour(300.0, exit_code=1) if dies else TaskBehaviour(FOR_EVER_S)
+
+    cluster.world.workload = behaviour
+    up_on(cluster, 2, **update)
+    cluster.pass_time(300)
+    for revision in (2, 3):  # one tick receives both, and that the dead have ended
+        deploy(cluster, revision, form(f"watch{revision}", update=update))
+    assert least_and_most(cluster) == (2 - len(dead), 1)
+    assert is_followed(cluster)
+    numbers = [(each.number, each.status, each.failures) for each in web(cluster).deployments]
+    assert numbers[-1] == (3, DeploymentStatus.COMPLETED, 0)
 
 
 def test_on_an_instance_that_is_warned_the_batch_ends_first_and_then_the_daemon() -> None:

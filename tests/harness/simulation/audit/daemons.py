@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.resources import Resources
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.services.environments import DeploymentStatus, Environment
@@ -94,15 +94,18 @@ class DaemonChecker(Checker):
                     self._violated("N2", env, f"starts {intent.key} on {intent.instance}", intent.instance)
 
     def _check_stops(self, env: Environment, before: Mapping[AttemptKey, StoredAttempt]) -> None:
-        """A task that is certainly healthy is stopped only while enough other instances may have a healthy task."""
+        """A task that is certainly healthy is stopped only while enough other instances may have a healthy task. One
+        that has ended by itself does not count."""
         if env.deleting or env.target is None:
             return
         hosts = {name for name, each in self.facts.stored.instances.items() if self._stays(env.target.run_id, each)}
         live = [each for each in self.facts.stored.live.values() if each.key.run_id in env.runs()]
         late_s = A_TICK_S + self.facts.stands_still_s + self.facts.clocks_differ_s
         left = {each.instance for each in live if not each.stop_cause and self._healthy_s(each) >= -late_s} & hosts
-        hurt = [each for each in live if self._is_act(before.get(each.key), each) and self._healthy_s(each) >= late_s]
-        hurt = [each for each in hurt if each.instance in hosts - left]
+        hurt = [
+            each for each in live if each.was_replaced_since(before.get(each.key)) and each.instance in hosts - left
+        ]
+        hurt = [each for each in hurt if self._healthy_s(each) >= late_s and not self.facts.has_ended(each)]
         percent = self._terms(env.target.run_id).min_healthy_percent
         least = min(math.ceil(len(hosts) * percent / 100), len(hosts) - 1)
         if hurt and len(left) < least:
@@ -190,10 +193,6 @@ class DaemonChecker(Checker):
         quiet_s = self.facts.world.now - self._open_at - A_TICK_S - self.facts.stands_still_s
         if is_new and reply["Instances"] and quiet_s > 0 and self.facts.one_controller:
             self.facts.violated("N7", "instances are bought, and only daemons are open", reply["FleetId"])
-
-    def _is_act(self, before: StoredAttempt | None, after: StoredAttempt) -> bool:
-        was = before.stop_cause if before else StopCause.NONE
-        return after.stop_cause == StopCause.REPLACED != was
 
     def _stays(self, run_id: str, instance: JSON) -> bool:
         leaves = instance["status"] != "ACTIVE" or instance["interrupted_at"] or instance["rebalance_at"]

@@ -179,7 +179,7 @@ class EnvironmentChecker(Checker):
         if target is None or target.run_id not in self.facts.jobs:
             return
         terms, desired = self._terms(target.run_id), 0 if env.deleting else env.desired
-        acts = [each for key, each in now.live.items() if self._is_act(before.live.get(key), each)]
+        acts = [each for key, each in now.live.items() if each.was_replaced_since(before.live.get(key))]
         starts = sum(self._starts(run_id, commit) for run_id in env.runs())
         self._check_stops(env, now, acts, _least(terms, desired))
         self._check_health(env, before, now)
@@ -227,10 +227,10 @@ class EnvironmentChecker(Checker):
 
     def _check_stops(self, env: Environment, now: _Known, acts: list[StoredAttempt], least: int) -> None:
         """A task that is certainly healthy is stopped only while enough others may be healthy. One that has
-        ended by itself does not count: it is stored as running until its end is charged."""
+        ended by itself does not count."""
         facts = self.facts
         late_s = A_TICK_S + facts.stands_still_s + facts.clocks_differ_s
-        hurt = [each for each in acts if self._healthy_for_s(each) >= late_s and self._has_not_ended(each)]
+        hurt = [each for each in acts if self._healthy_for_s(each) >= late_s and not facts.has_ended(each)]
         left = [each for each in now.live.values() if not each.stop_cause and self._may_be_healthy(each)]
         if hurt and len(left) < least:
             stopped = [each.key[1:] for each in hurt]
@@ -325,10 +325,6 @@ class EnvironmentChecker(Checker):
         record = self.facts.stored.records.get(run_id)
         return record is not None and bool(record.suspended_at)
 
-    def _is_act(self, before: StoredAttempt | None, after: StoredAttempt) -> bool:
-        was = before.stop_cause if before else StopCause.NONE
-        return after.stop_cause == StopCause.REPLACED != was
-
     def _healthy_for_s(self, each: StoredAttempt) -> float:
         """Negative = it is not healthy yet, by the world's clock."""
         if each.status != AttemptStatus.RUNNING:
@@ -360,10 +356,6 @@ class EnvironmentChecker(Checker):
         task = self.facts.regions.task(arn)
         agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
         return agent is not None and arn in agent.tasks
-
-    def _has_not_ended(self, each: StoredAttempt) -> bool:
-        task = self.facts.regions.task_by_id(each.task_id)
-        return task is None or task.last_status != "STOPPED"
 
     def _says_it_is_well(self, arn: str) -> bool:
         task = self.facts.regions.task(arn)

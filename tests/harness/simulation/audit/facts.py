@@ -162,6 +162,11 @@ class TrialFacts:
         """Home's."""
         return self.regions.home
 
+    def has_ended(self, each: StoredAttempt) -> bool:
+        """Whether its task has ended in the world. It is stored as running until its end is charged."""
+        task = self.regions.task_by_id(each.task_id)
+        return task is not None and task.last_status == "STOPPED"
+
     def violated(self, invariant: str, sentence: str, *names: str) -> None:
         """Violations of a damaged run do not count."""
         if any(run_id in sentence or run_id in names for run_id in self.damaged):

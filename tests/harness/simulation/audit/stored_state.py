@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from argosy.model import cluster_course, ended_attempts
-from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable
+from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable, StopCause
 from argosy.model.cluster_course import CoursePiece
 from argosy.model.ended_attempts import EndedAttempt
 from argosy.model.instances import pool_key
@@ -36,6 +36,11 @@ class StoredAttempt(NamedTuple):
     health: int = 0
     health_since: float = 0.0
     for_run: int = 0
+
+    def was_replaced_since(self, before: StoredAttempt | None) -> bool:
+        """Whether its environment has asked it to stop since that commit."""
+        was = before.stop_cause if before else StopCause.NONE
+        return self.stop_cause == StopCause.REPLACED != was
 
 
 class StoredState:
