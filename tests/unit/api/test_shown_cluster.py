@@ -17,7 +17,7 @@ def test_the_cluster_is_shown_with_use_and_money(desk: Desk) -> None:
         "cpu": {"total": 32.0, "used": 8.0}, "memory": {"total": 230000, "used": 4096}, "gpus": {"total": 4, "used": 4},
         "tasks": 1, "priceUsdPerHour": 3.0, "onDemandUsdPerHour": 12.0,
         "diskUsdPerHour": 0.02, "addressUsdPerHour": 0.005,
-        "launchedAt": "2027-01-15T07:30:00.000Z", "stoppedAt": None,
+        "launchedAt": "2027-01-15T07:30:00.000Z", "stoppedAt": None, "noWorkBecause": None, "console": None,
     }  # fmt: skip
     assert gone["status"] == "GONE"
     assert view["cluster"] == "argosy"

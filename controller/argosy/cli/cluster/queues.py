@@ -54,7 +54,7 @@ def _applied(session: Session, view: Mapping[str, Any]) -> None:
         return
     names = ", ".join(view["document"]["queues"])
     session.console.print(f"Revision {view['revision']} takes effect within seconds. Queues: {names}.")
-    for sentence in view["warnings"]:
+    for sentence in view.get("warnings", ()):  # a controller of an earlier version gives none
         warn(sentence)
     session.console.print(f"next: {session.again('queues')}", style="dim")
 
