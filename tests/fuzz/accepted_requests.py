@@ -14,7 +14,7 @@ from argosy.api.access.entrance import READS
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.moment import Moment
 from argosy.scheduler.decide import decide
-from tests.builders import BUILT, NOW, POLICY
+from tests.builders import BUILT, NOW, POLICY, instance_id
 from tests.fakes.api import SPEC
 from tests.fakes.schedules import NIGHTLY, ScheduleDesk, stamp
 from tests.harness.simulation.world.members import Members
@@ -134,6 +134,7 @@ def requests() -> list[JSON]:
         {"action": "ListAttempts", "runId": run_id, "nextToken": "NQ"},
         {"action": "DescribeCluster", "form": "columns", "include": ["history"], "historyHours": 2, "until": NOW},
         {"action": "ScaleCluster", "instances": 1, "instanceTypes": ["p3.8xlarge"], "until": NOW + 60},
+        {"action": "DrainInstance", "instanceId": instance_id(1), "until": NOW + 600},
         {"action": "ListChanges", "sinceSeconds": 600, "types": ["run"], "maxResults": 10},
         {"action": "ListChanges", "since": "1.1"},
         {"action": "ListTasks", "runId": run_id, "status": ["PENDING", "FAILED"], "failed": False, "maxResults": 2},

@@ -173,7 +173,7 @@ def fleets_are_filtered_by_state(patch: Patch) -> None:
     check=scenario("tests.unit.scheduler.test_decide", PATIENCE),
 )
 def prices_are_waited_for_for_ever(patch: Patch) -> None:
-    patch.setattr(budget.CappedRuns, "_out_of_patience", lambda self, run, sentence: None)
+    patch.setattr(budget, "out_of_patience", lambda moment, run, told, below: None)
 
 
 @planted("a run pays for what its instance waited before the run was submitted", check=planned(WARM))

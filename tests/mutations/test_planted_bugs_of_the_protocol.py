@@ -23,7 +23,9 @@ from tests.mutations import planted_once_missed as eighth
 from tests.mutations import planted_outages as third
 from tests.mutations import planted_pages as tenth
 from tests.mutations import planted_preemption as of_preemption
+from tests.mutations import planted_pulls as of_pulls
 from tests.mutations import planted_quiet as seventeenth
+from tests.mutations import planted_refusals as of_refusals
 from tests.mutations import planted_schedules as eleventh
 from tests.mutations import planted_services as twelfth
 from tests.mutations import planted_sharing as fifteenth
@@ -102,6 +104,8 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         of_changes,
         of_preemption,
         of_entrances,
+        of_pulls,
+        of_refusals,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

@@ -18,7 +18,7 @@ from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey
 from argosy.model.events import Event
 from argosy.model.history_parts import HistoryPart
-from argosy.model.host_care import DrainAsked, DrainRequest, HostHealthChanged
+from argosy.model.host_care import ConsoleRead, DrainAsked, DrainRequest, HostHealthChanged
 from argosy.model.inbox import (
     CancelRequest,
     EnvironmentRequest,
@@ -148,6 +148,8 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.DependencyEnded(RUNS[d[0]], RunStatus.SUCCEEDED, (0,) * 7),
     lambda _, d, at: events.ClusterScaled(ScaleRequest(at, d[3] % 4, until=at + 60 * (d[1] % 3))),
     lambda _, d, at: DrainAsked(DrainRequest(at, instance_id(d[1]), at + 60 * (d[3] % 3))),
+    lambda _, d, at: ConsoleRead(instance_id(d[1]), "argosy boot: no network", at),
+    lambda s, d, at: events.OrderAnswered(next(iter(s.pools), "none"), d[3]),
     lambda _, d, at: HostHealthChanged(instance_id(d[1]), "ECS says IMPAIRED" * (d[3] % 2), at),
     lambda s, d, at: events.SharingAsked(SharingRequest(DOCUMENTS[d[3] % 2], s.sharing.revision, at)),
     lambda _, d, at: events.EnvironmentAsked(a_daemon(at, d[3])),

@@ -131,7 +131,7 @@ def test_growth_is_never_shown_as_a_reason() -> None:
     while live(cluster) < 5:
         cluster.step()
         told.add(state_of(cluster).floor.waiting)
-    assert told <= {"", "this deployment has no fleets yet"}
+    assert told <= {"", "the fleets of this deployment are not listed yet"}
 
 
 def test_a_fleet_that_does_not_deliver_gives_up_and_another_one_is_asked() -> None:

@@ -47,6 +47,8 @@ CASES: dict[str, list[list[str]]] = {
     "cluster": [[], ["--since", "1d"]],
     "cluster scale": [["3"]],
     "instances": [[]],
+    "instances drain": [["i-1", "--for", "2h"]],
+    "instances enable": [["i-1"]],
     "access": [[], ["default"], ["default", "--remove"]],
     "queues": [[]],
     "queues apply": [["QUEUES"]],
@@ -126,7 +128,7 @@ def world() -> World:
     replies |= {"ListEnvironments": {"environments": [environment()]}, "StartDeployment": deploying(1, created=False)}
     replies |= {"RollBackDeployment": deploying(1)}
     replies |= {f"{verb}Schedule": SCHEDULE for verb in ("Create", "Update", "Describe", "Pause", "Resume", "Delete")}
-    replies |= {"ScaleCluster": {"floor": None}}
+    replies |= {"ScaleCluster": {"floor": None}, "DrainInstance": {"instanceId": "i-1", "drainUntil": None}}
     replies |= {"ListSchedules": {"schedules": [SCHEDULE], "nextToken": None}, "RunScheduleNow": FIRED}
     replies |= {"DescribeSharing": sharing(), "ApplySharing": {"revision": 4, "document": sharing()["document"]}}
     for action, reply in replies.items():

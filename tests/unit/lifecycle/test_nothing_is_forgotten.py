@@ -56,7 +56,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.history_parts import HistoryPart
-from argosy.model.host_care import DrainAsked, DrainRequest, HostHealthChanged
+from argosy.model.host_care import ConsoleRead, DrainAsked, DrainRequest, HostHealthChanged
 from argosy.model.inbox import (
     CancelRequest,
     EnvironmentRequest,
@@ -160,6 +160,7 @@ CASES: list[list[Event]] = [
         EnvironmentAsked(EnvironmentRequest("web", NOW, "delete")),
         ClusterScaled(ScaleRequest(NOW, 3, ("c5.xlarge",), NOW + 60)),
     ],
+    [host(), ConsoleRead(instance_id(1), "argosy boot: no network", NOW)],
     [host(), container_instance(), HostHealthChanged(instance_id(1), "ECS says IMPAIRED", NOW)],
     [host(), container_instance(), DrainAsked(DrainRequest(NOW, instance_id(1), NOW + 3600.0))],
     [SharingAsked(SharingRequest(DOCUMENT, 0, NOW)), SharingAsked(SharingRequest({**DOCUMENT, "queues": {}}, 1, NOW))],

@@ -8,7 +8,6 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
-from argosy.cli.console import PlainText
 from argosy.cli.figures import clock, counted
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
@@ -161,6 +160,7 @@ def instances(
         session.print_json(found)
         return
     from argosy.cli.cluster import views
+    from argosy.cli.console import PlainText
 
     if found["instances"]:
         session.console.print(views.instance_table(found["instances"], session.tools.now()))
