@@ -2,7 +2,7 @@
 
 S8: a transaction with a new intent of a queue leaves the queue within its caps; each task counts with its part of its
 instance. If nothing was incoming, an order is no larger than the caps allow for all waiting runs.
-S12: no run says for minutes that its queue is at its cap while the queue uses nothing and nothing is coming: it would
+S12: no run says for half an hour that its queue is at its cap while the queue uses nothing and nothing is coming: it would
 wait behind one that cannot start.
 S9: when the intent of an attempt is stored, its run has no more live attempts than the `maxConcurrentTasks` stored
 with it allows, begins on no further instance above `maxInstances`, and has money left of its budget. Tasks that began
@@ -31,7 +31,8 @@ JSON = dict[str, Any]
 
 Targets = Mapping[tuple[str, str], int]  # pool, and which of its two targets
 
-AT_CAP, AT_CAP_S = "queue {} is at its cap of ", 240.0  # some ticks pass until a freed cap is used
+AT_CAP = "queue {} is at its cap of "
+AT_CAP_S = 1_800.0  # controllers that crash before they decide leave the old words; a patience is 3,600 s
 ABOUT = 1.01  # amounts are kept in whole units
 _TARGETS = ("spot_target", "on_demand_target")
 
