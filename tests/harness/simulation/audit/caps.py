@@ -2,7 +2,7 @@
 
 S8: a transaction with a new intent of a queue leaves the queue within its caps; each task counts with its part of its
 instance. If nothing was incoming, an order is no larger than the caps allow for all waiting runs.
-S12: no run says for half an hour that its queue is at its cap while the queue uses nothing and nothing is coming: it would
+S12: no run says for minutes that its queue is at its cap while the queue uses nothing and nothing is coming: it would
 wait behind one that cannot start.
 S9: when the intent of an attempt is stored, its run has no more live attempts than the `maxConcurrentTasks` stored
 with it allows, begins on no further instance above `maxInstances`, and has money left of its budget. Tasks that began
@@ -31,9 +31,9 @@ JSON = dict[str, Any]
 
 Targets = Mapping[tuple[str, str], int]  # pool, and which of its two targets
 
-AT_CAP = "queue {} is at its cap of "
-AT_CAP_S = 1_800.0  # controllers that crash before they decide leave the old words; a patience is 3,600 s
+AT_CAP, AT_CAP_S = "queue {} is at its cap of ", 240.0  # some ticks pass until a freed cap is used
 ABOUT = 1.01  # amounts are kept in whole units
+AT_CAP_COMMITS = 10  # controllers that crash before they decide leave the words of an earlier tick
 _TARGETS = ("spot_target", "on_demand_target")
 
 
@@ -46,8 +46,8 @@ class CapChecker(Checker):
         """Intents and orders of queues that have caps."""
         self._targets: Targets = {}
         self._was_quiet = False
-        self._idle_since: dict[str, float] = {}
-        """By run that says it waits at the cap of a queue that uses nothing, since when."""
+        self._idle_since: dict[str, tuple[float, int]] = {}
+        """By run that says it waits at the cap of a queue that uses nothing: since when, and in how many commits."""
 
     def committed(self, commit: Commit) -> None:
         stored = self.facts.stored
@@ -76,8 +76,9 @@ class CapChecker(Checker):
     def _judge_idle(self, queues: Mapping[str, ShareQueue]) -> None:
         """Whether a run waited for long, until this commit, at the cap of a queue that used nothing."""
         now, facts = self.facts.world.now, self.facts
-        for run_id, since in self._idle_since.items():
-            if now - since > AT_CAP_S + facts.stands_still_s + facts.clocks_differ_s and facts.faults_ended_at:
+        long_s = AT_CAP_S + facts.stands_still_s + facts.clocks_differ_s
+        for run_id, (since, commits) in self._idle_since.items():
+            if now - since > long_s and commits >= AT_CAP_COMMITS and facts.faults_ended_at:
                 facts.violated("S12", f"{run_id} waits at the cap of its queue, which uses nothing", run_id)
         busy = {self._queue(each.key.run_id, queues) for each in facts.stored.live.values()}
         said = {run_id: facts.stored.records[run_id].waiting for run_id in self._waiting()}
@@ -85,7 +86,8 @@ class CapChecker(Checker):
         idle = {run_id for run_id in idle if self._queue(run_id, queues) not in busy}
         if not idle or not self._nothing_is_coming() or not facts.faults_ended_at:
             idle = set()
-        self._idle_since = {run_id: self._idle_since.get(run_id, now) for run_id in idle}
+        before = {run_id: self._idle_since.get(run_id, (now, 0)) for run_id in idle}
+        self._idle_since = {run_id: (since, commits + 1) for run_id, (since, commits) in before.items()}
 
     def _judge_all(self, before: Targets) -> None:
         """After an order, all instances that are alive or owed cost no more than the deployment allows."""
