@@ -107,12 +107,12 @@ def _fleet_obstacle(message: Mapping[str, Any]) -> PoolShort | None:
 MESSAGE_KINDS = (
     MessageKind("task-state", "aws.ecs", "ECS Task State Change", _task),
     MessageKind("container-instance-state", "aws.ecs", "ECS Container Instance State Change", _container_instance),
-    MessageKind("container-instance-health", "aws.ecs", "ECS Container Instance Health Change", _health),
     MessageKind("spot-interruption", "aws.ec2", "EC2 Spot Instance Interruption Warning", _interruption),
     MessageKind("rebalance", "aws.ec2", "EC2 Instance Rebalance Recommendation", _rebalance),
     MessageKind("instance-state", "aws.ec2", "EC2 Instance State-change Notification", _host_state),
     MessageKind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_obstacle),
     MessageKind("fleet-information", "aws.ec2fleet", "EC2 Fleet Information", _fleet_obstacle),
+    MessageKind("container-instance-health", "aws.ecs", "ECS Container Instance Health Change", _health),
 )
 RULE_PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = tuple((kind.rule, kind.pattern()) for kind in MESSAGE_KINDS)
 

@@ -95,7 +95,7 @@ def test_the_agent_waits_for_a_slow_runner_no_longer_than_its_unit_says(boot: Bo
     booted = boot(ON_TIME, {"argosy-runner.service.d/short.conf": "[Service]\nTimeoutStartSec=1\n"})
     s3.release()
     assert [json.loads(each) for each in booted.attributes] == [OWN]
-    assert f"{NO_RUNNER}its installation took too long" in booted.console
+    assert any("the agent starts without the runner" in line for line in booted.console)
 
 
 def test_an_instance_whose_firewall_fails_says_so_and_does_not_join(boot: Boot, tmp_path: Path) -> None:
