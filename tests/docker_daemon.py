@@ -1,7 +1,7 @@
-"""A Docker daemon of a test's own: Debian's package, on a socket and a root of its own, without rules of iptables.
+"""A private Docker daemon for a test: Debian's package, with a separate socket and root and no iptables rules.
 
-Its mounts are in a namespace and go with it. It ends with the process that started it.
-`docker` finds it by DOCKER_HOST.
+Its mounts live in a namespace and disappear with it. It stops when the process that started it ends. `docker` finds it
+through DOCKER_HOST.
 """
 
 from __future__ import annotations

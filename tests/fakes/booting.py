@@ -1,6 +1,6 @@
-"""A boot of an instance under a real systemd, in namespaces of its own.
+"""The boot of an instance under a real systemd, in separate namespaces.
 
-cloud-init's two stages, Docker, the ECS agent and the network are units with the order of AWS's own; their programs are
+cloud-init's two stages, Docker, the ECS agent and the network are units in the same order as on AWS; their programs are
 scripts. systemd, the shell, the user data and its units are real: /etc, /usr/local, /opt and /var/log are layers over
 this machine's, kept for the next boot.
 """

@@ -7,13 +7,12 @@ own yet (`lifecycle/pools.py`).
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from argosy.aws.cell import Cell, CheckTime, pages
-from argosy.aws.errors import AWS_ERRORS, classify
+from argosy.aws.kept_answers import KeptAnswers
 from argosy.aws.placement_scores import PlacementScores
 from argosy.model.pools import SpotRecord
 
@@ -22,25 +21,17 @@ LOOKED_BACK_S = 14 * 86_400.0
 INTERRUPTIONS, HOURS = "spot-total-interruptions-inst", "spot-total-usage-hrs-inst"
 
 PoolRecords = dict[tuple[str, str], SpotRecord]  # by type and zone
-log = logging.getLogger(__name__)
 
 
 class AccountRates:
     """The account's record of each pool; the last known one when EC2 does not answer."""
 
     def __init__(self) -> None:
-        self._known: dict[str, PoolRecords] = {}
-        self._next: dict[str, float] = {}
+        self._kept = KeptAnswers[PoolRecords]("interruption rates", FRESH_S, FRESH_S)
 
     def of(self, cell: Cell, now: float, check_time: CheckTime) -> PoolRecords:
         """Raises what `check_time` raises. Without the right, or where Capacity Manager is off, there is none."""
-        if now >= self._next.get(cell.name, 0.0):
-            self._next[cell.name] = now + FRESH_S
-            try:
-                self._known[cell.name] = _records(cell, now, check_time)
-            except AWS_ERRORS as error:
-                log.warning("no interruption rates of %s: %s", cell.name, classify(error).text)
-        return self._known.get(cell.name, {})
+        return self._kept.of(cell, now, lambda: _records(cell, now, check_time), {})
 
 
 def _records(cell: Cell, now: float, check_time: CheckTime) -> PoolRecords:

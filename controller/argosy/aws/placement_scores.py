@@ -7,12 +7,11 @@ effective price by a tenth at most (market/risk.py).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import Any
 
 from argosy.aws.cell import Cell, CheckTime, pages
-from argosy.aws.errors import AWS_ERRORS, classify
+from argosy.aws.kept_answers import KeptAnswers
 from argosy.catalogue.lookup import load_catalogue
 
 SCORES_FRESH_S = 3_600.0
@@ -20,27 +19,18 @@ PoolScores = dict[tuple[str, str], int]  # (type, zone) -> 1 to 10
 TARGET_CAPACITY = 20  # instances: what a run of moderate size orders
 LEAST_TYPES = 3  # with fewer the score is always low (aws.md 10.3)
 
-log = logging.getLogger(__name__)
-
 
 class PlacementScores:
     """EC2's scores; the last known ones when it does not answer."""
 
     def __init__(self) -> None:
-        self._known: dict[str, PoolScores] = {}
-        self._next: dict[str, float] = {}
+        self._kept = KeptAnswers[PoolScores]("placement scores", SCORES_FRESH_S, SCORES_FRESH_S)
         self._zones: dict[str, dict[str, str]] = {}  # by cell: zone id -> the account's name for it
 
     def of(self, cell: Cell, types: Iterable[str], now: float, check_time: CheckTime) -> PoolScores:
         """As far as there are scores. Raises what `check_time` raises."""
         wanted = sorted(types)
-        if wanted and now >= self._next.get(cell.name, 0.0):
-            self._next[cell.name] = now + SCORES_FRESH_S
-            try:
-                self._known[cell.name] = self._ask(cell, wanted, check_time)
-            except AWS_ERRORS as error:
-                log.warning("no placement scores of %s: %s", cell.name, classify(error).text)
-        return self._known.get(cell.name, {})
+        return self._kept.of(cell, now, lambda: self._ask(cell, wanted, check_time), {}) if wanted else {}
 
     def _ask(self, cell: Cell, types: list[str], check_time: CheckTime) -> PoolScores:
         """Raises AWS_ERRORS, and what `check_time` raises."""

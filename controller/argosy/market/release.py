@@ -23,8 +23,8 @@ def releasable(moment: Moment, wanted: Collection[str], no_linger: Collection[st
     """Instances to release, the most expensive first:
 
     - idle instances past their linger that got no work in this tick, down to the minimum sizes (`floors`);
-    - instances that never registered, that have a silent agent or have been impaired for long, or that a warning or a
-    drain should have ended by now, even if tasks run on them;
+    - even with running tasks: instances that never registered, whose agent has been silent or that have been impaired
+    for too long, or that are still there after their interruption warning or drain should have ended them;
     - instances whose earlier release had no effect.
 
     wanted: ids of instances that got work or are promised some. no_linger: ids of those that go as soon as they idle.

@@ -36,7 +36,7 @@ def not_offered(region: str, names: Sequence[str]) -> str:
 
 
 def bootstrap(account: str, region: str, qualifier: str) -> str:
-    """The stack of an own qualifier has a name of its own, so that it does not replace the account's usual one."""
+    """A custom qualifier gets a separate toolkit stack, so the account's default one stays as it is."""
     place = f"aws://{account}/{region}"
     if qualifier == values.DEFAULT_QUALIFIER:
         return f"make bootstrap ARGS={place}"

@@ -36,8 +36,8 @@ def offers_for(moment: Moment, batch: Batch, now: float) -> list[Offer]:
 
 def why_refused(moment: Moment, batch: Batch, *, coming: bool = False, limited: bool = False) -> str:
     """The refusal that holds the batch back; "" if none does. coming: whether instances for it are on their way.
-    limited: whether a limit of its own is reached. With either, and while maxInstances is reached, each pool that is
-    not short otherwise has to be refused."""
+    limited: whether one of the run's own limits is reached. If either is true, or maxInstances is reached, a refusal
+    counts only if AWS refuses every pool that has capacity."""
     state, now = moment.state, moment.now
     pools = [state.pools[key] for key in sorted({offer.pool for offer in offers_for(moment, batch, math.inf)})]
     refusals = [(pool, _refusal_of(pool, moment, ordered=coming or pool.cools_off(now))) for pool in pools]

@@ -8,9 +8,8 @@ its queue. Of the limits on money, instances and vCPU quotas it needs the least 
 hold it, because instances are bought whole. A run above a limit buys nothing, so it holds no run back; it ends after
 `Policy.unaffordable_patience_s` without work. The api refuses it at submission by the same answer.
 
-Example: the cap of queue c is 0.05 USD an hour, and the cheapest instance that could hold a task costs 0.08. Then no
-task of the queue ever starts on an instance of its own: "a task needs an instance of $0.08 an hour, the cap of queue c
-is $0.05".
+Example: the cap of queue c is 0.05 USD an hour, and the cheapest instance that could hold a task costs 0.08. The queue
+can never buy that instance: "a task needs an instance of $0.08 an hour, the cap of queue c is $0.05".
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class WholeLimits:
         usd = min(each.price_usd_per_hour for each in within)
         for name, instances, dollars_an_hour in self._of_queue(queue):
             if instances < 1:
-                return NEEDS_MORE.format("an instance of its own", name, f"{instances:g} instances")
+                return NEEDS_MORE.format("one whole instance", name, f"{instances:g} instances")
             if dollars_an_hour * (1 + ROUNDING) < usd:
                 return NEEDS_MORE.format(f"an instance of {dollars(usd)} an hour", name, dollars(dollars_an_hour))
         return ""

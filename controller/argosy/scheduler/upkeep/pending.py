@@ -1,7 +1,7 @@
 """How long may a task stay PENDING?
 
-A task that neither runs nor pulls its image within ten minutes is stuck. A pull of a large image takes longer than
-that, so it has a limit of its own (setting `imagePullSeconds`). ECS gives the times of a pull in `pullStartedAt` and
+A task that neither runs nor pulls its image within ten minutes is stuck. Pulling a large image takes longer than that,
+so pulls have a separate limit (setting `imagePullSeconds`). ECS gives the times of a pull in `pullStartedAt` and
 `pullStoppedAt`, but the agent sends both only with RUNNING or STOPPED (its `ShouldBeReported`), so a PENDING task may
 pull without a word about it. The rule is right either way:
 

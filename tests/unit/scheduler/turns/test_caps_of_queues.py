@@ -67,7 +67,7 @@ def bought(actions: Iterable[Action]) -> int:
         ({"instances": 1.5}, 6, "queue research is at its cap of 1.5 instances"),
         ({"usdPerHour": 2 * PRICE}, 8, "queue research is at its cap of 0.34 USD an hour"),
         ({"usdPerHour": 0}, 0, "a task needs an instance of $0.1048 an hour, the cap of queue research is $0.00"),
-        ({"instances": 0.5}, 2, "a task needs an instance of its own, the cap of queue research is 0.5 instances"),
+        ({"instances": 0.5}, 2, "a task needs one whole instance, the cap of queue research is 0.5 instances"),
         ({"vcpus": 9, "instances": 1}, 4, "queue research is at its cap of 1 instance"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_guarantee_that_takes_every_instance_and_is_not_lent_leaves_none_to_th
     keeps = {"guarantee": {"instances": 2}, "lend": False}
     state = shared(state_with(fleet()), research=keeps, default={})
     first = run(state, 1, 9)
-    told = "a task needs an instance of its own, maxInstances less the guarantees that are not lent is 0 instances"
+    told = "a task needs one whole instance, maxInstances less the guarantees that are not lent is 0 instances"
     assert sentences(decided(state, max_instances=2))[first] == told
     assert bought(decided(state, max_instances=3)) == 1
 
