@@ -31,6 +31,7 @@ from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 
 RUN_FILES = ("digits/run.yaml", "digits/run-gpu.yaml")
+GPU_TYPES = ("g5.12xlarge",)  # 4 GPUs each, so that tasks on one instance must get different ones
 TOUR_FILE = "python/daemon.yaml"
 REPORTS = ("report.html", "gpu-report.html")
 SECONDS_PER_TASK = 6.0
@@ -62,6 +63,8 @@ def demo(
     from argosy.cli.runs.report import run_report
 
     engine, settings = engine_of(runtime), settings_of(None, base_image=base_image)
+    types = settings.instance_types.model_copy(update={"gpu": GPU_TYPES})
+    settings = settings.model_copy(update={"instance_types": types})
     log = StepLog(session, session.tools.now())
     first, second = map(example, RUN_FILES)
     with embedded_aws(TASK_PROCESSES, engine=engine, settings=settings) as aws:
