@@ -203,6 +203,7 @@ def test_the_engine_finishes_what_it_does_for_a_container_that_is_killed_meanwhi
     fake.mkdir()
     (fake / "slow-init").touch()
     started = started_and_at(fake, "init", EngineRuntime("podman", images, door=door))
+    until((fake / "ignores-signals").exists)
     started.container.kill()
     until(lambda: len(calls(fake, "inspect")) > 2)  # the container may begin after all
     assert started.ends.empty()

@@ -114,11 +114,13 @@ def create(words: list[str]) -> int:
 
 
 def init(words: list[str]) -> int:
-    """While `slow-init` exists it is not done, and ignores signals to end, as podman does then."""
+    """While `slow-init` exists it is not done, and ignores signals to end, as podman does then: from the moment when it
+    writes `ignores-signals`."""
     if _has("slow-init"):
         import signal
 
         signal.signal(SIGTERM, signal.SIG_IGN)
+        _write("", "ignores-signals")
     while _has("slow-init"):
         time.sleep(0.02)
     _write("initialized 0 false", "containers", words[0])
