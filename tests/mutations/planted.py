@@ -143,7 +143,7 @@ def retries_without_end(patch: Patch) -> None:
     patch.setattr(accounts, "_next_status", lambda run, again: real(run, True))
 
 
-@planted("work is placed on instances that are about to go")
+@planted("work is placed on instances that are about to go", "rebalance")
 def draining_instance_placed(patch: Patch) -> None:
     active = property(lambda self: self.status is InstanceStatus.ACTIVE and self.owned)
     patch.setattr(Instance, "placeable", active)
