@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from argosy.local.containers.engine import EngineRuntime, NoEngineError, check, real_gpus
+from argosy.local.containers.engine import EngineRuntime, NoEngineError, check
 from argosy.local.containers.engine_run import NOT_STARTED, ContainerEngine, Door, run_arguments
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
+from argosy.local.gpus import Gpu, Maker
 from tests.container_engines import REAL, Started, asking, calls, containers, hello, leave_a_container, start, use
 from tests.fakes.serving import served
 from tests.fakes.waiting import until
@@ -238,7 +239,6 @@ def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Pat
         "tmpfs": (("/tmp", 64),),
         "shared_memory_mib": 8192,
         "entry_point": "sh",
-        "gpu_ordinals": (1,),
     }
     started = start(EngineRuntime("podman", images), "exit 0", {"A": "1"}, isolation=box)
     started.end()
@@ -252,28 +252,31 @@ def test_limits_user_and_file_system_are_the_definitions(fake: Path, images: Pat
     assert words[words.index("--security-opt") + 1] == "no-new-privileges"
     assert {"--cap-drop=NET_RAW", "--cap-drop=SETUID", "--cap-drop=MKNOD"} <= set(words)
     assert "--read-only" in words
-    assert "--device" not in words  # there is no real GPU
+    assert "--device" not in words
     assert words[-4:] == ["--entrypoint", "sh", "argosy/engine-test", "exit 0"]
 
 
+NVIDIA = Gpu("GPU-a", "0", "NVIDIA A", 24_000), Gpu("MIG-c", "1:2", "NVIDIA MIG 1g.18gb", 18_432)
+AMD = (Gpu("GPU-0x1", "0", "AMD MI300X", 196_592, Maker.AMD),)
+
+
 @pytest.mark.parametrize(
-    ("engine", "flags"),
+    ("engine", "gpus", "flags"),
     [
-        ("podman", ["--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=2"]),
-        ("docker", ["--gpus", '"device=0,2"']),
+        ("podman", NVIDIA, ["--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=1:2"]),
+        ("docker", NVIDIA, ["--gpus", '"device=GPU-a,MIG-c"']),
+        ("docker", AMD, ["--device", "/dev/kfd", "--device", "/dev/dri"]),
     ],
 )
-def test_real_gpus_are_given_by_their_ordinals(tmp_path: Path, engine: str, flags: list[str]) -> None:
-    told = {"NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-c", "CUDA_VISIBLE_DEVICES": "0,2"}
-    program = Program([], told, tmp_path, None, isolation=Isolation("i", gpu_ordinals=(0, 2)))
-    words = run_arguments(ContainerEngine(engine, gpus=3), "n", program)
+def test_a_container_gets_the_gpus_of_this_machine_that_are_its_own(
+    tmp_path: Path, engine: str, gpus: tuple[Gpu, ...], flags: list[str]
+) -> None:
+    told = {"NVIDIA_VISIBLE_DEVICES": "GPU-a,MIG-c", "CUDA_VISIBLE_DEVICES": "GPU-a,MIG-c"}
+    program = Program([], told, tmp_path, None, isolation=Isolation("i", gpus=gpus))
+    words = run_arguments(ContainerEngine(engine), "n", program)
     start = words.index(flags[0])
     assert words[start : start + len(flags)] == flags
-    assert "NVIDIA_VISIBLE_DEVICES=0,2" in words
     assert not any(word.startswith("CUDA_VISIBLE_DEVICES") for word in words)
-    fewer = run_arguments(ContainerEngine(engine, gpus=2), "n", program)
-    assert "NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-c" in fewer
-    assert flags[0] not in fewer
 
 
 def test_a_program_without_an_image_is_refused(tmp_path: Path) -> None:
@@ -419,14 +422,3 @@ def test_an_engine_is_asked_whether_it_works(fake: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     with pytest.raises(NoEngineError, match="no podman on PATH"):
         check("podman")
-
-
-def test_gpus_are_counted_by_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert real_gpus() == 0
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text("#!/bin/sh\necho 'GPU 0: A (UUID: GPU-1)'\necho 'GPU 1: A (UUID: GPU-2)'\n")
-    tool.chmod(0o755)
-    assert real_gpus() == 2
-    tool.write_text("no program")
-    assert real_gpus() == 0

@@ -21,6 +21,7 @@ from argosy.local.agents.agent import AgentOptions, Agents, Host
 from argosy.local.agents.log_shipper import LogShipper, LogStore
 from argosy.local.containers.container import LOOPBACK
 from argosy.local.containers.runtime import Runtime
+from argosy.local.gpus import GpuStock
 from argosy.local.options import LocalOptions
 
 DOCKER_BLOCKS_S = 18.0  # 180 s on AWS, in proportion to the patience here
@@ -40,6 +41,7 @@ class LocalCell:
         self._catalogue = load_catalogue(region)
         self._policy = settings.policy()
         self._forward = forward
+        self._stock: GpuStock | None = None
         self._readings = set(options.readings)
         aws = AwsRegion(time.time, region, account, self._emit, lambda service: _new_id, self._readings)
         prices = walking_prices(self._catalogue)
@@ -47,12 +49,17 @@ class LocalCell:
         # Half of all messages. ECS sends them too, but nothing here reads them: the events of tasks contain as much.
         self.ecs.ledger.tells_resources = False
         zones = settings.zones_of(region)
-        setup = Ec2Setup(self._catalogue, zones, prices, options.boot_s, private_ip=LOOPBACK)
+        setup = Ec2Setup(self._catalogue, zones, prices, options.boot_s, private_ip=LOOPBACK, why_not=self._why_not)
         self.ec2 = Ec2Model(aws, setup)
         for name in settings.instance_types.all:
             image_id = _IMAGES[self._catalogue[name].gpus > 0]
             tags = {"argosy:stage": settings.stage, "Name": settings.prefix}
             self.ec2.add_launch_template(f"{settings.prefix}-{name}", image_id=image_id, tags=tags)
+
+    def use(self, stock: GpuStock) -> None:
+        """Its instances get GPUs of this machine, which all Regions share; otherwise GPUs are pretended."""
+        self._stock = stock
+        self.ec2.on_launched.append(lambda each: stock.take(each.instance_id, self._gpus(each.instance_type)))
 
     def start(
         self, images: Runtime, options: AgentOptions, logs: LogStore, complain: Callable[[str], None]
@@ -67,6 +74,8 @@ class LocalCell:
             self.ecs.ledger.on_execute = self._agents.session
             self.ec2.on_running.append(self._up)
             self.ec2.on_terminated.append(lambda instance: self._agents.post_down(instance.instance_id))
+            if self._stock is not None:
+                self._agents.on_gone = self._stock.give_back
             parts.callback(ModelClock(self.ec2).close)
             return parts.pop_all()
 
@@ -74,14 +83,21 @@ class LocalCell:
         """Whether it is an instance of this Region, alive or remembered."""
         return instance_id in self.ec2.ledger.instances
 
+    def _gpus(self, instance_type: str) -> int:
+        return self._catalogue[instance_type].gpus
+
+    def _why_not(self, instance_type: str) -> str:
+        return self._stock.why_not(instance_type, self._gpus(instance_type)) if self._stock else ""
+
     def _up(self, instance: Ec2Instance) -> None:
         kind = self._catalogue[instance.instance_type]
+        gpus = self._stock.of(instance.instance_id) if self._stock else ()
         if DOCKER_BLOCKS in self._readings:
-            host = Host(instance.instance_id, kind, instance.zone, self._policy.own_attributes_of(kind.name))
+            host = Host(instance.instance_id, kind, instance.zone, self._policy.own_attributes_of(kind.name), gpus)
             joins_at = time.time() + DOCKER_BLOCKS_S
             self.ec2.ledger.later(joins_at, partial(self._agents.post_up, host, instance.image_id))
             return
-        host = Host(instance.instance_id, kind, instance.zone, self._policy.attributes_of(kind.name))
+        host = Host(instance.instance_id, kind, instance.zone, self._policy.attributes_of(kind.name), gpus)
         self._agents.post_up(host, instance.image_id)
 
     def _emit(self, message: dict[str, Any]) -> None:

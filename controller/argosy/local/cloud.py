@@ -21,7 +21,7 @@ from argosy.emulator.botocore_check import SimulatedClient
 from argosy.local.agents.agent import AgentOptions
 from argosy.local.cell import LocalCell
 from argosy.local.clients import LocalClients, child_environment, container_environment
-from argosy.local.containers.engine import EngineRuntime, real_gpus
+from argosy.local.containers.engine import EngineRuntime
 from argosy.local.containers.engine_run import Door, label
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.images import ImageStore
@@ -29,6 +29,7 @@ from argosy.local.containers.runtime import Runtime
 from argosy.local.delivery import EventDelivery
 from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Client, Names, create, register
 from argosy.local.forks import Forks
+from argosy.local.gpus import GpuStock
 from argosy.local.keeping.kept import Kept
 from argosy.local.lambdas.clockwork import ClockSurroundings, Clockwork
 from argosy.local.lambdas.deployed import deploy, forks_of_functions, specs
@@ -135,8 +136,11 @@ class LocalAws:
         return client
 
     def _make_models(self) -> None:
+        stock = GpuStock(self.options.gpus)
         for region in self.options.settings.cells:
             self.cells[region] = LocalCell(region, ACCOUNT, self.options, self._send)
+            if stock.gpus:
+                self.cells[region].use(stock)
 
     def _serve(self) -> None:
         self._moto = moto = MotoApp()
@@ -187,7 +191,7 @@ class LocalAws:
         door = Door(self._server.port, self._server.serve_too)
         base = options.settings.base_image
         runtime = EngineRuntime(
-            options.engine, options.images_root, real_gpus(), door, base, options.runner, tell=_complain
+            options.engine, options.images_root, bool(options.gpus), door, base, options.runner, tell=_complain
         )
         self._parts.callback(runtime.close)
         return runtime

@@ -7,7 +7,7 @@ makes them from the same files, so `taskDefinition: tensorflow-4-gpu` means the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,17 +78,18 @@ class Names:
         return arn_of("iam", "", self.account, f"role/{self.prefix}-{name}")
 
 
-def local_settings(**changes: Any) -> Settings:
+def local_settings(gpu_types: Sequence[str] = (), **changes: Any) -> Settings:
     """The settings of local mode: c5 and g5 in three zones, and short waits. `changes` in cdk.json's spelling.
 
-    Raises ValidationError.
+    gpu_types: in place of g5. Raises ValidationError.
     """
     cells = changes.get("cells", ["us-east-1"])
+    types = {**LOCAL_TYPES, "gpu": [*gpu_types]} if gpu_types else LOCAL_TYPES
     # Its Regions offer them all, wherever AWS does.
-    offered = {str(cell): {"add": [*LOCAL_TYPES["cpu"], *LOCAL_TYPES["gpu"]]} for cell in cells}
+    offered = {str(cell): {"add": [*types["cpu"], *types["gpu"]]} for cell in cells}
     context = {
         "cells": cells,
-        "instanceTypes": LOCAL_TYPES,
+        "instanceTypes": types,
         "offered": offered,
         "lingerSeconds": 10,
         "stopTimeoutSeconds": 10,

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from argosy.local.deployment import local_settings
+from argosy.local.gpus import Gpu
 from argosy.settings.settings import Settings
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -77,6 +78,7 @@ class LocalOptions:
     pythons: Mapping[str, str] = field(default_factory=dict)  # glob over image names -> the Python that runs them
     engine: str | None = None  # podman or docker, which then run the tasks; None: as processes of this machine
     runner: Path = field(default_factory=runner_file)  # the init of podman's containers with a user's program
+    gpus: tuple[Gpu, ...] = ()  # of this machine, for the tasks; none: GPUs are pretended
     state_dir: Path | None = None  # logs of the functions; None: a temporary folder that goes with the process
     keep: Path | None = None  # where runs, results and logs outlive the process; None: nowhere
     fresh: bool = False  # forget what is there

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,6 +98,9 @@ class LocalChoices:
             help="Regions to run in, separated by commas; the first is home. [default: the settings', else us-east-1]",
         ),
     ] = ""
+    pretend_gpus: Annotated[
+        bool, typer.Option("--pretend-gpus", help="Use no GPU of this machine; tasks get names of GPUs only.")
+    ] = False
     reading: Annotated[
         list[str] | None,
         typer.Option("--reading", hidden=True, help="For maintainers: docs/maintainers/notes/readings.md. Or `all`."),
@@ -131,11 +134,14 @@ def local(
     base_image: BaseImage = None,
 ) -> None:
     """Start AWS on this machine and keep it running until Ctrl-C."""
+    from argosy.local.gpus import find_gpus, fitting_types
     from argosy.local.options import LocalOptions
     from argosy.local.run import serve
 
-    settings = settings_of(chosen.settings, chosen.cells, base_image)
+    gpus = () if chosen.pretend_gpus else find_gpus()
+    settings = settings_of(chosen.settings, chosen.cells, base_image, fitting_types(gpus, os.cpu_count() or 1))
     options = LocalOptions(
+        gpus=gpus,
         settings=settings,
         pythons=pythons_of(python or ()),
         engine=engine_of(runtime),
@@ -145,7 +151,8 @@ def local(
     )
 
     def greet(aws: LocalAws) -> None:
-        say("\n".join([*welcome(aws.endpoint_url, aws.region, options.keep), *lacking(options)]))
+        greeting = [*welcome(aws.endpoint_url, aws.region, options.keep), machine(options), *lacking(options)]
+        say("\n".join(greeting))
 
     try:
         with refusals_told():
@@ -177,6 +184,17 @@ def welcome(endpoint_url: str, region: str = "us-east-1", keep: Path | None = No
     ]
 
 
+def machine(options: LocalOptions) -> str:
+    """What tasks find here: `This machine: 16 cores, 128 GiB, 1 x NVIDIA H200 (140 GiB).`"""
+    import psutil
+
+    from argosy.local.gpus import described
+
+    gib = round(psutil.virtual_memory().total / 1024**3)
+    pretended = "" if options.gpus else ": tasks get pretended GPUs, by name only"
+    return f"This machine: {os.cpu_count()} cores, {gib} GiB, {described(options.gpus)}{pretended}."
+
+
 def lacking(options: LocalOptions) -> list[str]:
     """Packages that Dockerfiles install, and that the Python in place of their images lacks."""
     from argosy.aws.folder_images import FolderImages
@@ -189,8 +207,10 @@ def lacking(options: LocalOptions) -> list[str]:
     return [f"The Python of local mode lacks the packages that these images install: {found}."]
 
 
-def settings_of(file: Path | None, cells: str = "", base_image: str | None = None) -> Settings:
-    """The deployment's settings: the file's, overridden by the given options.
+def settings_of(
+    file: Path | None, cells: str = "", base_image: str | None = None, gpu_types: Sequence[str] = ()
+) -> Settings:
+    """The deployment's settings: the file's, overridden by the given options. gpu_types: where the file names none.
 
     Raises CliError for a file that cannot be read, and for refused settings, with each fault.
     """
@@ -204,7 +224,7 @@ def settings_of(file: Path | None, cells: str = "", base_image: str | None = Non
     if base_image:
         changes["baseImage"] = base_image
     try:
-        return local_settings(**changes)
+        return local_settings(gpu_types, **changes)
     except ValidationError as fault:
         faults = sorted({f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in fault.errors()})
         if cells and any(each.startswith("cells") for each in faults):

@@ -34,6 +34,8 @@ def launch(ledger: Ec2Ledger, fleet: Ec2Fleet, pool: CapacityPool, purchase: str
     )
     ledger.instances[instance.instance_id] = instance
     fleet.members[instance.instance_id] = instance
+    for tell in ledger.on_launched:
+        tell(instance)
     instance_state(ledger, instance)
     fleet_instance(ledger, fleet, instance, "launched")
     ledger.later(ledger.now() + ledger.setup.boot_s, partial(_run, ledger, instance))

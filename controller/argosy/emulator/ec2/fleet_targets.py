@@ -22,7 +22,9 @@ _NO_CAPACITY = LaunchObstacle(
 OVER_QUOTA = LaunchObstacle("spotInstanceCountLimitExceeded", "Max spot instance count exceeded")
 
 
-ERROR_CODES = {_NO_CAPACITY: "InsufficientInstanceCapacity", OVER_QUOTA: "MaxSpotInstanceCountExceeded"}
+ERROR_CODES = {
+    _NO_CAPACITY.sub_type: "InsufficientInstanceCapacity", OVER_QUOTA.sub_type: "MaxSpotInstanceCountExceeded",
+}  # fmt: skip
 
 
 def launch_at_once(ledger: Ec2Ledger, fleet: Ec2Fleet) -> JSON:
@@ -33,7 +35,7 @@ def launch_at_once(ledger: Ec2Ledger, fleet: Ec2Fleet) -> JSON:
         for _ in range(target):
             pool = _choose(ledger, fleet, purchase)
             if isinstance(pool, LaunchObstacle):
-                code = ERROR_CODES.get(pool, "UnfulfillableCapacity")
+                code = ERROR_CODES.get(pool.sub_type, "UnfulfillableCapacity")
                 errors.append({**_place(fleet.pools[0], purchase), "ErrorCode": code, "ErrorMessage": pool.description})
                 break
             if (key := _key(pool, purchase)) in ledger.available:
@@ -109,6 +111,9 @@ def _choose(ledger: Ec2Ledger, fleet: Ec2Fleet, purchase: str) -> CapacityPool |
     able = [pool for pool in free if ledger.available.get(_key(pool, purchase), 1) > 0]
     if not able:
         return _NO_CAPACITY
+    full, able = able, [pool for pool in able if not ledger.setup.why_not(pool.instance_type)]
+    if not able:
+        return _NO_CAPACITY._replace(description=ledger.setup.why_not(full[0].instance_type))
     if purchase == "on-demand":
         return min(able, key=lambda pool: ledger.catalogue[pool.instance_type].on_demand_usd_per_hour)
     able = [pool for pool in able if _within_quota(ledger, pool.instance_type)]

@@ -34,6 +34,9 @@ class Ec2Setup:
     private_ip: str = ""
     """Of all instances; "" = each has its own."""
 
+    why_not: Callable[[str], str] = lambda instance_type: ""
+    """Why what the instances run on has no room for one more of the type, in a sentence; "" if it has."""
+
     def usd_per_hour(self, instance_type: str, zone: str, at: float) -> float:
         """On spot."""
         if self.prices is not None:
@@ -66,6 +69,7 @@ class Ec2Ledger:
         """Spot vCPUs per class (aws.md 4.3); a class that is missing here has no limit."""
         self.readings = region.readings
         self.to_fill: dict[str, Ec2Fleet] = {}
+        self.on_launched: list[Callable[[Ec2Instance], None]] = []
         self.on_running: list[Callable[[Ec2Instance], None]] = []
         self.on_shutting_down: list[Callable[[Ec2Instance], None]] = []
         self.on_terminated: list[Callable[[Ec2Instance], None]] = []

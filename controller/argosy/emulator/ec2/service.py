@@ -21,11 +21,16 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
     """One account's EC2 in one region: fleets of type maintain and their instances. Operations as in EcsModel.
 
     The passing of time takes effect in `advance` only; `next_due` says when there is something to do. Functions in
-    `on_running` and `on_terminated` are called under the model's lock, in order.
+    `on_launched`, `on_running` and `on_terminated` are called under the model's lock, in order.
     """
 
     def __init__(self, region: AwsRegion, setup: Ec2Setup) -> None:
         super().__init__(Ec2Ledger(region, setup))
+
+    @property
+    def on_launched(self) -> list[Callable[[Ec2Instance], None]]:
+        """Called when an instance is launched, before any event."""
+        return self.ledger.on_launched
 
     @property
     def on_running(self) -> list[Callable[[Ec2Instance], None]]:

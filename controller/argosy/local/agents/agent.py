@@ -26,6 +26,7 @@ from argosy.local.agents.log_shipper import LogShipper
 from argosy.local.containers.container import Surroundings
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.runtime import Runtime
+from argosy.local.gpus import Gpu
 from argosy.model.instance_types import InstanceType
 
 _GPU_NAMESPACE = uuid.UUID("6f0e2c1a-4f0b-4d5e-9b7a-2f1f4f6f1d11")
@@ -41,10 +42,14 @@ class Host:
     own_attributes: Mapping[str, str] = field(
         default_factory=dict
     )  # the owner's, as in the agent's ECS_INSTANCE_ATTRIBUTES
+    gpus: tuple[Gpu, ...] = ()  # of this machine; without them those of its type are pretended
 
     @property
     def gpu_ids(self) -> tuple[str, ...]:
-        """GPU-<uuid> for each GPU, in the order of their ordinals; the same for the same instance id."""
+        """The id of each GPU, in the order of their ordinals. Pretended ones are GPU-<uuid>, the same for the same
+        instance id."""
+        if self.gpus:
+            return tuple(gpu.id for gpu in self.gpus)
         names = (f"{self.instance_id}/{ordinal}" for ordinal in range(self.instance_type.gpus))
         return tuple(f"GPU-{uuid.uuid5(_GPU_NAMESPACE, name)}" for name in names)
 
@@ -128,6 +133,8 @@ class Agents:
         self._guard = threading.Lock()  # of everything above
         self._holder: int | None = None  # the thread that has it
         self._ending = False
+        self.on_gone: Callable[[str], None] = lambda instance_id: None
+        """Called when an instance and all its programs are gone, from any thread."""
         self._thread = threading.Thread(target=self._run, name="argosy-agents")
         ecs.on_work.append(self.post_work)
 
@@ -199,7 +206,7 @@ class Agents:
     def _down(self, instance_id: str) -> None:
         instance = self._instances.pop(instance_id, None)
         if instance is None:
-            return  # it ended before its agent had registered
+            return self.on_gone(instance_id)  # it ended before its agent had registered
         for execution in instance.executions.values():
             execution.kill()
             self._running.discard(execution.task_arn)
@@ -209,6 +216,15 @@ class Agents:
         self._waiting = deque(each for each in self._waiting if each[0] is not instance)
         self._ecs.lose_instance(instance.arn)
         self._start_waiting()
+        if not instance.host.gpus:
+            return self.on_gone(instance_id)
+        return threading.Thread(target=self._gone, args=(instance,), name="argosy-gpus").start()
+
+    def _gone(self, instance: _Instance) -> None:
+        """The memory of its GPUs is free when its programs are gone."""
+        for execution in list(instance.executions.values()):
+            execution.join(JOIN_S)
+        self.on_gone(instance.host.instance_id)
 
     def _drain(self, instance_id: str) -> None:
         instance = self._instances.get(instance_id)
@@ -279,7 +295,8 @@ class Agents:
         options = self._options
         if shutil.disk_usage(options.scratch).free < options.min_free_bytes:
             return execution.refuse(f"{_DISK_FULL}: the disk of {options.scratch} is full")
-        around = Surroundings(options.environment, instance.host.gpu_ids, options.stop_timeout_s)
+        host = instance.host
+        around = Surroundings(options.environment, host.gpu_ids, options.stop_timeout_s, gpus=host.gpus)
         return execution.start(self._runtime, self._shipper, around)
 
     def _reporter(self, instance: _Instance) -> Callable[[TaskReport], None]:

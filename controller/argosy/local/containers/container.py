@@ -15,6 +15,7 @@ from typing import Any
 from argosy.local.containers.images import Image
 from argosy.local.containers.process import Isolation, Program
 from argosy.local.containers.program_run import program_environment
+from argosy.local.gpus import Gpu, visible
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
 from argosy.model.services.ports import PORT_VARIABLE
 
@@ -78,12 +79,14 @@ class LocalContainer:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The settings of every container on one host. `gpu_ids`: all GPUs of the host, in the order of their ordinals."""
+    """The settings of every container on one host. `gpu_ids`: all GPUs of the host, in the order of their ordinals;
+    `gpus`: those of this machine that they are, none if they are pretended."""
 
     environment: Mapping[str, str]
     gpu_ids: Sequence[str]
     stop_timeout_s: float | None = None  # replaces stopTimeout; tests and demonstrations are in a hurry
     free_port: Callable[[], int] = free_port
+    gpus: Sequence[Gpu] = ()
 
 
 def container_of(
@@ -98,7 +101,7 @@ def container_of(
         **image.environment,
         **_pairs(definition.get("environment", ())),
         **_pairs(override.get("environment", ())),
-        **_gpu_environment(gpu_ids, around.gpu_ids),
+        **_gpu_environment(gpu_ids, around),
     }
     bindings = tuple(bound(definition, around.free_port))
     if not image.reference:
@@ -145,13 +148,13 @@ def _isolation(
         read_only=bool(definition.get("readonlyRootFilesystem")),
         tmpfs=tuple((mount["containerPath"], int(mount["size"])) for mount in mounts),
         shared_memory_mib=linux.get("sharedMemorySize"),
-        gpu_ordinals=tuple(_ordinals(gpu_ids, around.gpu_ids)),
+        gpus=_own_gpus(gpu_ids, around),
         published=tuple((each.host, each.container, each.protocol) for each in bindings if each.is_endpoint),
     )
 
 
-def _ordinals(gpu_ids: Sequence[str], host_gpu_ids: Sequence[str]) -> list[int]:
-    return [list(host_gpu_ids).index(gpu_id) for gpu_id in gpu_ids]
+def _own_gpus(gpu_ids: Sequence[str], around: Surroundings) -> tuple[Gpu, ...]:
+    return tuple(gpu for gpu in around.gpus if gpu.id in gpu_ids)
 
 
 def _named(items: Any, name: str) -> Mapping[str, Any]:
@@ -162,12 +165,14 @@ def _pairs(items: Any) -> dict[str, str]:
     return {item["name"]: item["value"] for item in items or ()}
 
 
-def _gpu_environment(gpu_ids: Sequence[str], host_gpu_ids: Sequence[str]) -> dict[str, str]:
-    """The agent names the pinned GPUs; their ordinals replace the devices that the NVIDIA runtime would show inside."""
+def _gpu_environment(gpu_ids: Sequence[str], around: Surroundings) -> dict[str, str]:
+    """The agent names the pinned GPUs; what a process sees of them replaces the devices that the NVIDIA runtime would
+    show inside: those of this machine, or the ordinals of pretended ones."""
     if not gpu_ids:
         return {"CUDA_VISIBLE_DEVICES": ""}
-    ordinals = map(str, _ordinals(gpu_ids, host_gpu_ids))
-    return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids), "CUDA_VISIBLE_DEVICES": ",".join(ordinals)}
+    ordinals = (str(around.gpu_ids.index(gpu_id)) for gpu_id in gpu_ids)
+    own = visible(_own_gpus(gpu_ids, around)) or {"CUDA_VISIBLE_DEVICES": ",".join(ordinals)}
+    return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids), **own}
 
 
 def _memory_mib(definition: Mapping[str, Any], override: Mapping[str, Any], task: Mapping[str, Any]) -> int | None:

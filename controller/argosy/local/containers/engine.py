@@ -128,21 +128,10 @@ def _check_start(engine: str) -> None:
         raise NoEngineError(f"{engine} starts no container here: {said}{hint}")
 
 
-def real_gpus() -> int:
-    """The number of GPUs that the driver of this machine shows."""
-    if shutil.which("nvidia-smi") is None:
-        return 0
-    try:
-        asked = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=PROBE_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return 0  # a driver that does not answer has no GPU to offer
-    return sum(line.startswith("GPU ") for line in asked.stdout.splitlines())
-
-
 class EngineRuntime:
-    """A Runtime. gpus: real ones, which pinned tasks get by their ordinals; without any, GPUs are only named.
-    door: its port is ours alone; containers of a killed local mode on it are removed. base_image: replaces BASE in
-    Dockerfiles that have it.
+    """A Runtime. has_gpus: whether pinned tasks get GPUs of this machine; otherwise GPUs are only named. door: its port
+    is ours alone; containers of a killed local mode on it are removed. base_image: replaces BASE in Dockerfiles that
+    have it.
     """
 
     slow = True
@@ -151,7 +140,7 @@ class EngineRuntime:
         self,
         engine: str,
         root: Path,
-        gpus: int = 0,
+        has_gpus: bool = False,
         door: Door | None = None,
         base_image: str | None = None,
         runner: Path | None = None,
@@ -161,7 +150,7 @@ class EngineRuntime:
         self.root, self._tell = root, tell
         self._base_image = base_image
         self._engine = engine
-        self._gpus = gpus
+        self.has_gpus = has_gpus
         self._door = door
         self._guard = threading.Lock()  # one build or pull at a time
         self._had: dict[str, Image] = {}
@@ -172,10 +161,6 @@ class EngineRuntime:
         self._runner = runner or runner_file()
         if door is not None:
             remove_leftovers(engine, door.port)
-
-    @property
-    def has_gpus(self) -> bool:
-        return self._gpus > 0
 
     @property
     def python(self) -> str:
@@ -213,7 +198,7 @@ class EngineRuntime:
         missing = self._why_no_program() if program.has_runner else None
         if missing is not None:
             return RefusedProgram(missing, on_line, on_end)
-        engine = ContainerEngine(self._engine, self._gpus, self._door, self._made_network(), self._runner)
+        engine = ContainerEngine(self._engine, self._door, self._made_network(), self._runner)
         return EngineContainer(engine, program, on_line, on_end)
 
     def close(self) -> None:

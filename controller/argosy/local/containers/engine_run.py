@@ -24,6 +24,7 @@ from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.one_port import BoxedStart
 from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
+from argosy.local.gpus import Gpu, Maker
 
 NOT_STARTED = 127
 MOST_PROCESSES = 2048  # podman's default, where it may set one (containers.conf(5), pids_limit); Docker has none
@@ -57,12 +58,11 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class ContainerEngine:
-    """podman or docker. gpus: how many real ones it can give to containers. door: None, no port of this machine.
+    """podman or docker. door: None, no port of this machine.
     network: of Docker's containers, where there is a door. runner: the init of podman's containers with a user's
     program; Docker's have the init of its daemon."""
 
     name: str
-    gpus: int = 0
     door: Door | None = None
     network: DockerNetwork | None = None
     runner: Path | None = None
@@ -258,10 +258,9 @@ def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[
         words += ["--publish", f"127.0.0.1:{host}:{inside}/{protocol}"]
     words += _bounds(program.memory_mib, box)
     environment = engine.network.told(program.environment) if engine.network else dict(program.environment)
-    if box.gpu_ordinals and max(box.gpu_ordinals) < engine.gpus:
-        words += _gpu_flags(engine.name, box.gpu_ordinals)
-        environment["NVIDIA_VISIBLE_DEVICES"] = ",".join(map(str, box.gpu_ordinals))
-        environment.pop("CUDA_VISIBLE_DEVICES", None)
+    if box.gpus:
+        words += _gpu_flags(engine.name, box.gpus)
+        environment.pop("CUDA_VISIBLE_DEVICES", None)  # inside, the engine shows these alone
     for variable, value in environment.items():
         words += ["--env", f"{variable}={value}"]
     if box.entry_point:
@@ -289,10 +288,13 @@ def _bounds(memory_mib: int | None, box: Isolation) -> list[str]:
     return words
 
 
-def _gpu_flags(engine: str, ordinals: Sequence[int]) -> list[str]:
+def _gpu_flags(engine: str, gpus: Sequence[Gpu]) -> list[str]:
+    """podman takes the names of the Container Device Interface, Docker the driver's. AMD's are files of the kernel."""
+    nvidia = [gpu for gpu in gpus if gpu.maker is Maker.NVIDIA]
+    words = ["--device", "/dev/kfd", "--device", "/dev/dri"] if len(nvidia) < len(gpus) else []
     if engine == "podman":
-        return [word for ordinal in ordinals for word in ("--device", f"nvidia.com/gpu={ordinal}")]
-    return ["--gpus", f'"device={",".join(map(str, ordinals))}"']
+        return words + [word for gpu in nvidia for word in ("--device", f"nvidia.com/gpu={gpu.place}")]
+    return words + (["--gpus", f'"device={",".join(gpu.id for gpu in nvidia)}"'] if nvidia else [])
 
 
 def label(port: int) -> str:

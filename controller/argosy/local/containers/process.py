@@ -22,6 +22,7 @@ import psutil
 from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.followers import Following
 from argosy.local.containers.output import PipeLines, follow
+from argosy.local.gpus import Gpu
 from argosy.runner.copying import Sink
 
 WATCH_S = 0.1  # interval at which resident memory is read
@@ -38,7 +39,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The needs of a container engine beyond the program. tmpfs: (path, MiB). Ordinals: of the pinned GPUs."""
+    """The needs of a container engine beyond the program. tmpfs: (path, MiB). gpus: this machine's, pinned to it."""
 
     image: str
     entry_point: str | None = None
@@ -47,7 +48,7 @@ class Isolation:
     read_only: bool = False
     tmpfs: tuple[tuple[str, int], ...] = ()
     shared_memory_mib: int | None = None  # of /dev/shm; None: the engine's own 64
-    gpu_ordinals: tuple[int, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
     published: tuple[tuple[int, int, str], ...] = ()  # (port of this machine, port in the container, protocol)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -27,6 +28,19 @@ def test_a_fleet_launches_towards_its_target_and_instances_boot(cloud: Ec2Cloud)
     seen = cloud.describe(fleet)
     assert (seen["ActivityStatus"], seen["FleetState"]) == ("fulfilled", "active")
     assert (seen["FulfilledCapacity"], seen["FulfilledOnDemandCapacity"]) == (3.0, 1.0)
+
+
+def test_a_fleet_launches_no_more_than_what_its_instances_run_on_has_room_for(cloud: Ec2Cloud) -> None:
+    launched: list[str] = []
+    full = "the machine is full"
+    cloud.model.ledger.setup = replace(cloud.model.ledger.setup, why_not=lambda _: full if len(launched) >= 2 else "")
+    cloud.model.on_launched.append(lambda instance: launched.append(instance.instance_id))
+    fleet = cloud.fleet("c5.2xlarge", spot=3)
+    cloud.after(0)
+    assert sorted(cloud.alive(fleet)) == sorted(launched)
+    assert len(launched) == 2
+    assert cloud.describe(fleet)["ActivityStatus"] == "error"
+    assert full in str(cloud.said("EC2 Fleet Error"))
 
 
 def test_an_instance_says_where_it_comes_from(cloud: Ec2Cloud) -> None:

@@ -10,6 +10,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.local.agents.agent import Host
 from argosy.local.containers.container import Surroundings, container_of
 from argosy.local.containers.images import Image
+from argosy.local.gpus import Gpu
 
 IMAGE = Image(("run",), ("--default",), {"FROM_IMAGE": "1", "A": "image"}, Path("/images/tool"))
 AROUND = Surroundings({"AWS_REGION": "us-east-1", "A": "host"}, ("GPU-a", "GPU-b", "GPU-c"))
@@ -50,6 +51,18 @@ def test_pinned_gpus_are_named_and_numbered_as_on_the_host() -> None:
     environment = container_of({"name": "main"}, _task(["GPU-c", "GPU-a"]), IMAGE, AROUND).program.environment
     assert environment["NVIDIA_VISIBLE_DEVICES"] == "GPU-c,GPU-a"
     assert environment["CUDA_VISIBLE_DEVICES"] == "2,0"
+
+
+def test_gpus_of_this_machine_are_shown_by_their_ids_alone() -> None:
+    own = Gpu("GPU-c", "2", "NVIDIA L4", 23_034), Gpu("GPU-a", "0", "NVIDIA L4", 23_034)
+    around = replace(AROUND, gpu_ids=("GPU-c", "GPU-a"), gpus=own)
+    environment = container_of({"name": "main"}, _task(["GPU-a"]), IMAGE, around).program.environment
+    assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-a"
+    assert container_of({"name": "main"}, _task(), IMAGE, around).program.environment["CUDA_VISIBLE_DEVICES"] == ""
+    image = replace(IMAGE, reference="argosy/tool")
+    box = container_of({"name": "main"}, _task(["GPU-a"]), image, around).program.isolation
+    assert box is not None
+    assert box.gpus == own[1:]
 
 
 def test_an_engine_gets_the_shared_memory_of_the_definition() -> None:

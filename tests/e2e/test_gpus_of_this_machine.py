@@ -1,0 +1,54 @@
+"""Tasks share the GPUs of this machine one at a time, as they would share those of an instance."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.local.deployment import local_settings
+from argosy.local.gpus import Gpu, fitting_types
+from argosy.local.options import LocalOptions
+from tests.fakes.commands import outcome_of
+from tests.fakes.local_mode import local_aws
+
+pytestmark = pytest.mark.e2e
+
+ONE = (Gpu("GPU-11111111-2222-3333-4444-555555555555", "0", "NVIDIA H200", 143_771),)
+MAPPED = """
+import argosy, json, os, time
+def use(x):
+    begun = time.time()
+    while time.time() < begun + 0.3:  # as one that computes
+        pass
+    return os.environ["CUDA_VISIBLE_DEVICES"], begun, time.time()
+print(json.dumps(list(argosy.map(use, range(4), gpus=1, batch=1))))
+"""
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    settings = local_settings(fitting_types(ONE, cores=2))
+    with local_aws(LocalOptions(settings, gpus=ONE, boot_s=0.2, tick_s=0.3)) as aws:
+        yield aws.endpoint_url
+
+
+def test_tasks_that_want_the_only_gpu_run_one_after_the_other(endpoint: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(MAPPED)
+    without = [f"--unset={name}" for name in os.environ if name.startswith(("AWS_", "ARGOSY_"))]
+    reached = {"ARGOSY_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1"}
+    told = outcome_of(["env", *without, "script", "program.py"], tmp_path, **reached)
+    assert told.returncode == 0, told.stderr
+    used = sorted(json.loads(told.stdout), key=lambda each: each[1])
+    assert [visible for visible, _, _ in used] == [ONE[0].id] * 4
+    assert all(ended <= begun for (_, _, ended), (_, begun, _) in itertools.pairwise(used)), used
+
+
+def test_a_task_that_wants_more_gpus_than_there_are_is_refused_at_submit(endpoint: str) -> None:
+    told = outcome_of(["argosy", "run", "--gpus", "2", "--endpoint-url", endpoint, "--", "true"])
+    assert told.returncode == 2
+    assert "--gpus: asks for 2 GPUs" in told.stderr
