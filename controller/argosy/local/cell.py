@@ -92,6 +92,8 @@ class LocalCell:
     def _up(self, instance: Ec2Instance) -> None:
         kind = self._catalogue[instance.instance_type]
         gpus = self._stock.of(instance.instance_id) if self._stock else ()
+        if self._stock and len(gpus) < kind.gpus:
+            return self.ec2.lose(instance.instance_id)  # another Region took the last one in the same moment
         if DOCKER_BLOCKS in self._readings:
             host = Host(instance.instance_id, kind, instance.zone, self._policy.own_attributes_of(kind.name), gpus)
             joins_at = time.time() + DOCKER_BLOCKS_S

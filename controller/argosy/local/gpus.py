@@ -111,10 +111,11 @@ class GpuStock:
         return f"{instance_type} waits for a GPU of this machine: {used} of {every} in use."
 
     def take(self, instance_id: str, count: int) -> None:
-        """For an instance that is launched. Ask `why_not` first."""
+        """For an instance that is launched. Ask `why_not` first; it gets none if another was quicker."""
         with self._guard:
-            self._of[instance_id] = tuple(self._free[:count])
-            del self._free[:count]
+            if count <= len(self._free):
+                self._of[instance_id] = tuple(self._free[:count])
+                del self._free[:count]
 
     def of(self, instance_id: str) -> tuple[Gpu, ...]:
         """In the order of their places."""
