@@ -93,14 +93,14 @@ class LocalCell:
         kind = self._catalogue[instance.instance_type]
         gpus = self._stock.of(instance.instance_id) if self._stock else ()
         if self._stock and len(gpus) < kind.gpus:
-            return self.ec2.lose(instance.instance_id)  # another Region took the last one in the same moment
-        if DOCKER_BLOCKS in self._readings:
+            self.ec2.lose(instance.instance_id)  # another Region took the last one in the same moment
+        elif DOCKER_BLOCKS in self._readings:
             host = Host(instance.instance_id, kind, instance.zone, self._policy.own_attributes_of(kind.name), gpus)
             joins_at = time.time() + DOCKER_BLOCKS_S
             self.ec2.ledger.later(joins_at, partial(self._agents.post_up, host, instance.image_id))
-            return
-        host = Host(instance.instance_id, kind, instance.zone, self._policy.attributes_of(kind.name), gpus)
-        self._agents.post_up(host, instance.image_id)
+        else:
+            host = Host(instance.instance_id, kind, instance.zone, self._policy.attributes_of(kind.name), gpus)
+            self._agents.post_up(host, instance.image_id)
 
     def _emit(self, message: dict[str, Any]) -> None:
         """Called under the models' locks, in order."""
