@@ -141,7 +141,7 @@ class Standings:
         return level if to.weight[sharer] else FULL + level
 
     def levels(self) -> IntArray:
-        """(sharers,) the levels of all sharers, as `level`."""
+        """(sharers,) the levels of all sharers by weight, as `level`."""
         weight, parts = self.sharers.weight[:, None], self.sharers.parts[:, None]
         levels: IntArray = scaled(self.used, self.limits.capacity, weight, parts).max(axis=1, initial=0)
         return levels + np.where(self.sharers.weight > 0, 0, FULL)
@@ -202,8 +202,8 @@ def _is_just(wish: Wish, holders: Holders, standing: Standings, rows: IntArray, 
 
 
 def _may_go(wish: Wish, standing: Standings) -> BoolArray:
-    """(sharers,) that have a higher level now: a first filter before the guard."""
-    goes: BoolArray = standing.levels() >= standing.level(wish.sharer, wish.takes)
+    """(sharers,) that are as high by weight now as the taker will be: a first filter before the guard."""
+    goes: BoolArray = standing.levels() >= standing.level(wish.sharer, wish.takes, by_weight=True)
     goes[wish.sharer] = False
     return goes
 

@@ -52,19 +52,25 @@ class World:
         return all(left >= need for left, need in zip(self.free(place, without), shape, strict=True))
 
     def level(
-        self, sharer: int, without: tuple[int, ...] = (), more: tuple[int, int] = (0, 0)
+        self,
+        sharer: int,
+        without: tuple[int, ...] = (),
+        more: tuple[int, int] = (0, 0),
+        by_weight: bool = True,
     ) -> tuple[bool, Fraction]:
         """A sharer without weight is above all others."""
         mine = [each[2] for number, each in enumerate(self.live) if each[1] == sharer and number not in without]
         sums = [sum(each[axis] for each in mine) + more[axis] for axis in (0, 1)]
         part = max(Fraction(used, whole * self.instances) for used, whole in zip(sums, self.size, strict=True))
-        return self.weights[sharer] == 0, part * self.parts[sharer] / max(1, self.weights[sharer])
+        times = Fraction(ONE_FACTOR if by_weight else self.factors[sharer], ONE_FACTOR)
+        return self.weights[sharer] == 0, part * self.parts[sharer] / max(1, self.weights[sharer]) / times
 
     def is_just(self, sharer: int, gone: tuple[int, ...]) -> bool:
-        after = self.level(sharer, more=self.shapes[sharer])
         losers = {self.live[each][1] for each in gone}
-        just = all(self.level(each, gone) >= after for each in losers)
-        return just and sharer not in losers and after > self.level(sharer) and self.weights[sharer] > 0
+        after = [self.level(sharer, more=self.shapes[sharer], by_weight=each) for each in (True, False)]
+        just = all(self.level(each, gone) >= after[0] for each in losers)
+        just = just and all(self.level(each, gone, by_weight=False) >= after[1] for each in losers)
+        return just and sharer not in losers and after[0] > self.level(sharer) and self.weights[sharer] > 0
 
     def least_loss(self, sharer: int) -> float | None:
         """One subset of the tasks of an instance after the other."""
@@ -166,6 +172,16 @@ def test_a_task_that_is_not_needed_stays() -> None:
     assert found.victims == (1,)
 
 
+def test_a_queue_as_high_as_the_taker_will_be_gives_what_leaves_it_as_high() -> None:
+    """Sharer 1 has three quarters of the second resource, and keeps them."""
+    world = two_queues((1, 1), (0, 2))
+    world.size, world.live = (8, 4), [(0, 1, (1, 3), 0.1), (0, 1, (4, 0), 5.0)]
+    world.shapes = [(6, 0), (4, 0)]
+    found = world.exchange(0)
+    assert found is not None
+    assert found.victims == (1,)
+
+
 def test_a_place_where_the_task_does_not_fit_after_all_is_left_alone() -> None:
     world = two_queues((1, 1), (0, 4))
     full = np.zeros((1, 2), dtype=np.int64)
@@ -218,10 +234,13 @@ def test_taking_room_always_ends_in_a_hundred_thousand_worlds(ten_thousand: int)
         ends(seed)
 
 
-def loses_least(seeds: range) -> None:
+def loses_least(seeds: range, remembers: bool = False) -> None:
     found = 0
     for seed in seeds:
-        world = World(Random(seed), equal=True)
+        random = Random(seed)
+        world = World(random, equal=True)
+        if remembers:
+            world.factors = [random.choice((LEAST_FACTOR, 40, ONE_FACTOR, MOST_FACTOR)) for _ in world.weights]
         for sharer in range(len(world.weights)):
             made = world.exchange(sharer)
             least = world.least_loss(sharer)
@@ -232,6 +251,10 @@ def loses_least(seeds: range) -> None:
 
 def test_of_tasks_of_one_size_the_least_work_is_lost() -> None:
     loses_least(range(40))
+
+
+def test_so_it_is_whatever_was_used_lately() -> None:
+    loses_least(range(60), remembers=True)
 
 
 @pytest.mark.deep
