@@ -145,6 +145,16 @@ def test_submit_validate_and_plan_agree_about_a_run_that_can_never_fit_a_limit(s
     assert desk.submit(queue="small", resources={**SHAPE, "vcpus": 1})["created"] is True
 
 
+def test_a_limit_of_money_is_less_what_other_queues_are_guaranteed_and_do_not_lend() -> None:
+    desk = Desk()
+    kept = {"guarantee": {"usdPerHour": 18}, "lend": False}
+    desk.body("ApplySharing", document={"version": 1, "limits": {"usdPerHour": 20}, "queues": {"kept": kept}})
+    desk.fold_in()
+    (fault,) = error_of(desk.ask("SubmitRun", spec={**SPEC, "capacity": {"purchase": "on-demand"}}))["fieldList"]
+    assert "an hour, limits.usdPerHour less the guarantees that are not lent is $2.00" in fault["message"]
+    assert desk.submit(queue="kept", capacity={"purchase": "on-demand"})["created"] is True
+
+
 def test_submit_refuses_a_run_above_a_whole_quota() -> None:
     desk = Desk()
     desk.api.policy = replace(desk.api.policy, vcpu_quotas=(VcpuQuota("us-east-1", "spot", "p", 16),))

@@ -151,6 +151,14 @@ def test_a_suspended_run_that_is_closed_pays_its_part_of_what_is_alive() -> None
     assert state.quarantined[RUN_ID].cost_usd == pytest.approx(3.7)
 
 
+def test_a_suspended_run_that_is_closed_waits_for_nothing() -> None:
+    state = priced()
+    its = state.suspended[RUN_ID]
+    state.suspended[RUN_ID] = replace(its, record=replace(its.record, waiting="instances are ordered"))
+    close(state, RUN_ID, RunStatus.CANCELLED, "cancelled", NOW + 3600)
+    assert not state.quarantined[RUN_ID].waiting
+
+
 def test_another_run_that_closes_does_not_pay_for_a_suspended_one() -> None:
     state = priced()
     other = replace(state.suspended[RUN_ID].record, id="other", number=8)

@@ -42,6 +42,7 @@ from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
+from argosy.model.wording import hour_and_minute
 from argosy.scheduler.buying.remarks import TAKEN_DOWN
 from argosy.scheduler.decide import decide
 from tests.builders import (
@@ -606,6 +607,22 @@ def test_a_run_that_cannot_pay_for_what_is_there_waits_where_nothing_can_be_boug
     assert not decided(state, Launch, HaltRun)
     (remark,) = decided(state, Remark)
     assert remark.sentence
+
+
+def test_a_run_with_a_budget_waits_for_a_price_and_not_for_money_where_there_is_none() -> None:
+    state = state_with(submitted(tasks=4, capacity={"budgetUsd": 0.01}), prepared(), fleet("x9.huge"))
+    (remark,) = decided(state, Remark)
+    assert remark.sentence.startswith("nothing can be bought")
+
+
+def test_of_tasks_that_stay_pending_the_first_one_is_named() -> None:
+    state = state_with_instance(tasks=2)
+    for index in range(2):
+        launched(state, index, number=index + 1)
+    table = state.attempts
+    table["launched_at"][table.live()] = NOW - 600, NOW - 1200
+    (remark,) = decided(state, Remark)
+    assert remark.sentence.startswith(f"PENDING since {hour_and_minute(NOW - 1200)} on {instance_id(1)}")
 
 
 def test_a_fleet_of_which_nothing_is_known_is_not_called_no_fleet() -> None:

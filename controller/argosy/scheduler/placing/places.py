@@ -39,9 +39,9 @@ class RunPlaces:
     run: Run
     batch: Batch  # tasks asked for; of a run whose lost tasks move to on-demand, its ordinary tasks
     left_over: Batch  # tasks without a place, to be bought for now
-    instances: frozenset[str] = frozenset()  # ids of the instances that it has or waits for
-    coming: int = 0  # the number of its tasks that wait for incoming instances
-    ordinary: Batch | None = None  # bought for instead where `left_over` finds no offer
+    instances: frozenset[str]  # ids of the instances that it has or waits for
+    coming: int  # the number of its tasks that wait for incoming instances
+    ordinary: Batch | None  # bought for instead where `left_over` finds no offer
     usd_room: float = math.inf  # how many more USD an hour may be bought
     spread: Spread | None = None  # its first spread attribute, and where the group has tasks already
 
