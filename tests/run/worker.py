@@ -7,7 +7,6 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,8 +20,19 @@ _SHARES: list[list[str]] = json.loads(Path(_TOLD["shares"]).read_text())
 os.set_inheritable(_TOLD["pipe"], False)
 
 counts: Counter[str] = Counter()
-_directories: dict[tuple[Path, pytest.Collector], Any] = {}
+_folders: dict[tuple[Path, pytest.Collector], Folder] = {}
 planted: list[object] = []  # rows of the table of planted bugs
+
+
+class Folder(pytest.Dir):
+    """Lists what is in it once: the shares go through the same folders hundreds of times."""
+
+    _listed: list[Any] | None = None
+
+    def collect(self) -> list[Any]:
+        if self._listed is None:
+            self._listed = [*super().collect()]
+        return self._listed
 
 
 def taken() -> int | None:
@@ -72,11 +82,12 @@ def pytest_collection(session: pytest.Session) -> bool | None:
     return None if session.config.args else True
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Generator[None, Any, Any]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector:
     """A folder stays the same node from one share to the next: the fixtures of its conftest.py are bound to it."""
-    made = yield
-    return _directories.setdefault((path, parent), made)
+    if (path, parent) not in _folders:
+        _folders[path, parent] = Folder.from_parent(parent, path=path)
+    return _folders[path, parent]
 
 
 @pytest.hookimpl(tryfirst=True)
