@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from argosy.client.access import Access
 from argosy.client.aws_clients import Connection
 from argosy.client.packing.program import pack
 from tests.e2e.cluster import Cluster, cluster
+from tests.fakes.commands import outcome_of
 
 pytestmark = pytest.mark.e2e
 
@@ -85,3 +87,34 @@ def test_a_program_that_writes_nothing_has_failed(local: Cluster, folder: Path) 
     run_id = submitted(local, folder, run=["true"], array={"size": 1})
     view = local.finished(run_id)
     assert (view["status"], view["failures"][0]["exitCode"]) == ("FAILED", 65), view
+
+
+PLANTED = {"SERVICE_PASSWORD": "correct-horse", "PLAIN": "battery-staple", "SHORT": "1"}
+SIGNED = "https://x.s3.amazonaws.com/k?X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2Fs3&X-Amz-Signature=0a1b2c3d4e5f"
+
+
+def test_the_dump_for_a_bug_report_holds_what_happened_and_no_secret(local: Cluster, folder: Path) -> None:
+    words = ["python", "-c", f"print('battery-staple {SIGNED}'); raise SystemExit(3)"]
+    container = {"environment": PLANTED}
+    run_id = submitted(local, folder, run=words, container=container, array={"items": ["mine-alone"]})
+    assert local.finished(run_id)["status"] == "FAILED"
+    done = outcome_of(["argosy", "debug-dump", run_id, "--json"], folder, ARGOSY_ENDPOINT_URL=local.aws.endpoint_url)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["notRead"] == {}
+    with zipfile.ZipFile(folder / said["file"]) as file:
+        parts = {Path(name).stem: json.loads(file.read(name)) for name in file.namelist()}
+        everything = "\n".join(file.read(name).decode() for name in file.namelist())
+    for secret in ("correct-horse", "battery-staple", "0a1b2c3d4e5f", "AKIAIOSFODNN7", "mine-alone", "123456789012"):
+        assert secret not in everything, secret
+    assert parts["run-spec"]["container"]["environment"] == dict.fromkeys(PLANTED, "<redacted>")
+    assert parts["settings"]["allowExec"]
+    assert parts["deployment"]["bucket"] == "argosy-results"
+    assert parts["run"]["runId"] == run_id
+    assert parts["run-attempts"][0]["exitCode"] == 3
+    assert parts["run-tasks"]["tasks"][0]["status"] == "FAILED"
+    assert parts["run-explain"]["verdict"] == "done"
+    assert {"run.closed", "task.ended"} <= {each["type"] for each in parts["run-events"]}
+    assert any(each["instanceType"] for each in parts["instances"]["instances"])
+    assert {each["name"] for each in parts["doctor"]} >= {"credentials", "deployment"}
+    assert any('"message":"tick"' in line for each in parts["controller-log"] for line in each["lines"])

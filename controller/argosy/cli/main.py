@@ -105,6 +105,7 @@ _ENV = "Services and daemons: create, deploy, update, scale, roll back."
 _QUERY = "Show which instances a placement expression matches."
 _SCHEDULE = "Start runs on a schedule."
 _CATALOGUE = "Instance types: their sizes and prices."
+_DUMP = "Write one file for a bug report, without secrets."
 
 
 class Commands(LateGroup):
@@ -116,6 +117,7 @@ class Commands(LateGroup):
         "report": Late("argosy.cli.runs.report", "Runs as a page; benchmarks side by side.", panels.RUNS),
         "schedule": Late("argosy.cli.schedules.command", _SCHEDULE, panels.SCHEDULES),
         "catalogue": Late("argosy.cli.cluster.catalogue.command", _CATALOGUE, panels.CLUSTER),
+        "debug-dump": Late("argosy.cli.deployment.debug_dump", _DUMP, panels.SETUP),
     }
 
 

@@ -223,9 +223,12 @@ class LocalAws:
         deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
         assert self._forks is not None
         self.functions.update(deploy(deployed, self._forks, self.state_dir, self.function_failed))
-        for function in self.functions.values():
+        logs = MotoLogs(ACCOUNT, self.region)
+        for name, function in self.functions.items():
             self._parts.callback(function.close)
             function.warm()
+            clients("logs").create_log_group(logGroupName=f"/aws/lambda/{name}")
+            logs.follow(f"/aws/lambda/{name}", self.state_dir / f"{name}.log")
         self._front.open()
         controller = self.functions[self.names.controller_function]
         controller.on_wait = self._queue.nudge  # the process that waits for it has written something for it to read

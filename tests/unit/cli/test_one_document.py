@@ -49,6 +49,7 @@ CASES: dict[str, list[list[str]]] = {
     "instances": [[]],
     "instances drain": [["i-1", "--for", "2h"]],
     "instances enable": [["i-1"]],
+    "debug-dump": [[], [RUN_ID]],
     "access": [[], ["default"], ["default", "--remove"]],
     "queues": [[]],
     "queues apply": [["QUEUES"]],

@@ -1,4 +1,4 @@
-"""Lambda's REST calls. Invoke is here; calls about aliases are in `aliases`."""
+"""Lambda's REST calls. Invoke and GetFunctionConfiguration are here; calls about aliases are in `aliases`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from argosy.local.lambdas.function import LambdaFunction, ThrottledError
 from argosy.local.server.protocol import Reply
 
 _INVOKE = re.compile(r"^/2015-03-31/functions/([^/]+)/invocations/?$")
+_CONFIGURATION = re.compile(r"^/2015-03-31/functions/([^/]+)/configuration/?$")
 MAX_PAYLOAD_BYTES = {"RequestResponse": 6 * 1024 * 1024, "Event": 1024 * 1024}  # Lambda quotas page; Event since 2025
 
 
@@ -42,17 +43,20 @@ class LambdaApi:
 
     def owns(self, path: str) -> bool:
         """Whether this path is one of these calls."""
-        return _INVOKE.match(path) is not None or self.aliases.owns(path)
+        return any(form.match(path) for form in (_INVOKE, _CONFIGURATION)) or self.aliases.owns(path)
 
     def answer(self, call: RestCall) -> Reply:
         """Run one call."""
         if self.aliases.owns(call.path):
             return self.aliases.answer(call.method, call.path, call.body)
-        matched = _INVOKE.match(call.path)
+        asks = _CONFIGURATION.match(call.path)
+        matched = asks or _INVOKE.match(call.path)
         name, alias = split_name(unquote(matched.group(1))) if matched else ("", "")
         function = self._functions.get(name)
-        if function is None or call.method != "POST":
+        if function is None or call.method != ("GET" if asks else "POST"):
             return refuse(404, "ResourceNotFoundException", f"Function not found: {name}")
+        if asks:
+            return _configuration(function)
         if alias and call.qualifier not in ("", alias):
             message = "The derived qualifier from the function name does not match the specified qualifier."
             return refuse(400, "InvalidParameterValueException", message)
@@ -61,6 +65,15 @@ class LambdaApi:
             return refuse(404, "ResourceNotFoundException", f"Function not found: {function.spec.arn}:{alias}")
         kind = call.headers.get("x-amz-invocation-type", "RequestResponse")
         return _fault_of(kind, call.body) or _run(function, kind, call.body or b"{}", alias)
+
+
+def _configuration(function: LambdaFunction) -> Reply:
+    """The variables of the process that AWS does not have are left out."""
+    spec = function.spec
+    variables = {name: value for name, value in spec.environment.items() if name.startswith("ARGOSY_")}
+    about = {"FunctionName": spec.name, "FunctionArn": spec.arn, "MemorySize": spec.memory_mib}
+    about |= {"Timeout": int(spec.timeout_s), "Environment": {"Variables": variables}}
+    return Reply(200, json.dumps(about).encode(), {"Content-Type": "application/json"})
 
 
 def _fault_of(kind: str, body: bytes) -> Reply | None:

@@ -1,4 +1,5 @@
-"""Log lines of tasks, put into moto's CloudWatch Logs in this process: a call over HTTP takes ten times as long.
+"""Log lines of tasks and functions in moto's CloudWatch Logs, put there in this process: a call over HTTP takes ten
+times as long.
 
 Lines that are kept over restarts are written with each batch, and read again at the first request for them.
 """
@@ -8,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 from moto.logs.models import LogEvent, LogStream
 
 from argosy.local.agents.log_shipper import LogRefusedError
+
+FILE_BYTES = 1 << 20  # of a function's log, from its end
 
 
 class KeptStream(LogStream):
@@ -34,6 +38,30 @@ class KeptStream(LogStream):
     @events.setter
     def events(self, events: list[LogEvent]) -> None:
         self._events = events
+
+
+class FileStream(LogStream):
+    """The end of a file that others write, such as a function's log. Each line has the time of the last write."""
+
+    def __init__(self, group: Any, name: str, path: Path) -> None:
+        self._path = path
+        super().__init__(group, name)
+        self.last_ingestion_time = self.creation_time
+
+    @property
+    def events(self) -> list[LogEvent]:
+        """Read again for each request. No lines while there is no file."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(max(0, self._path.stat().st_size - FILE_BYTES))
+                text, at = file.read().decode("utf-8", "replace"), int(self._path.stat().st_mtime * 1000)
+        except FileNotFoundError:
+            return []
+        return [LogEvent(at, {"timestamp": at, "message": line}) for line in text.splitlines()]
+
+    @events.setter
+    def events(self, events: list[LogEvent]) -> None:
+        """moto begins a stream without lines."""
 
 
 Entry = dict[str, Any]  # {"timestamp": epoch milliseconds, "message": text}
@@ -101,6 +129,11 @@ class MotoLogs:
         if stream not in found.streams:
             self._store.opened(self._name(group, stream))
             found.streams[stream] = KeptStream(found, stream)
+
+    def follow(self, group: str, path: Path) -> None:
+        """Make the file a stream of the group. Raises LogRefusedError."""
+        found = self._group(group)
+        found.streams[path.name] = FileStream(found, path.name, path)
 
     def put(self, group: str, stream: str, entries: list[Entry]) -> None:
         """More lines, in order. Raises LogRefusedError."""

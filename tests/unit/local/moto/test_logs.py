@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,3 +87,16 @@ def test_without_a_store_lines_are_shown_while_local_mode_runs(clients: LocalCli
     logs.open(GROUP, "a")
     logs.put(GROUP, "a", [line("one")])
     assert shown(clients, "a") == ["one"]
+
+
+def test_a_functions_log_file_is_a_stream_of_its_last_lines(clients: LocalClients, tmp_path: Path) -> None:
+    logs, file = clients("logs"), tmp_path / "argosy-api.log"
+    MotoLogs(ACCOUNT, REGION).follow(GROUP, file)
+    asked = {"logGroupName": GROUP, "orderBy": "LastEventTime", "descending": True}
+    [stream] = logs.describe_log_streams(**asked)["logStreams"]
+    assert stream["logStreamName"] == file.name
+    for text in ("", "first\nsecond\n", "first\nsecond\nthird\n"):
+        file.write_text(text)
+        page = logs.get_log_events(logGroupName=GROUP, logStreamName=file.name, startFromHead=False, limit=2)
+        assert [each["message"] for each in page["events"]] == text.splitlines()[-2:]
+    assert logs.describe_log_streams(**asked)["logStreams"][0]["lastEventTimestamp"] >= file.stat().st_mtime * 1000 - 1
