@@ -109,6 +109,7 @@ def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         allow(["events:EnableRule"], [arns.tick]),
         allow(["ssm:GetParameter"], [arns.images]),
         allow(["ecs:DescribeTaskDefinition"], ["*"]),  # has no resource
+        allow(["ecr:DescribeImages"], arns.everywhere("ecr", "repository/*")),  # the size of an image, for a plan
         *_clock(arns),
         *_reads(arns, bucket),
     ]

@@ -262,6 +262,7 @@ def api_of_process() -> Any:
     from argosy.api.actions import Api
     from argosy.api.admission.specs import Sources, limits_of
     from argosy.aws.folder_images import SsmImages
+    from argosy.aws.image_sizes import EcrImageSizes
     from argosy.aws.items import S3ItemsReader
     from argosy.aws.preparation import EcsDefinitions
     from argosy.aws.schedule_clock import AwsScheduleClock, ScheduleTarget
@@ -270,7 +271,8 @@ def api_of_process() -> Any:
     store, wake = _store_and_wake()
     objects = S3ItemsReader(clients.get("s3"))
     images = SsmImages(clients.get("ssm"), settings.prefix, settings.python)
-    sources = Sources(images, objects, EcsDefinitions(partial(clients.get, "ecs")))
+    sizes, definitions = EcrImageSizes(clients.get), EcsDefinitions(partial(clients.get, "ecs"))
+    sources = Sources(images, objects, definitions, image_bytes=sizes.bytes_of)
     if folders := _json("ARGOSY_IMAGES"):  # local mode's are folders
         from argosy.aws.folder_images import FolderImages
 

@@ -42,6 +42,7 @@ PLAN: JSON = {
     "instanceHours": 8.1,
     "taskSeconds": {"low": 30.0, "expected": 60.0, "high": 90.0},
     "onDemand": {"region": "us-east-1", "costUsd": 3.4, "seconds": 1700.0, "instanceTypes": ["c6i.xlarge"]},
+    "image": {"bytes": 1_073_741_824, "pullSeconds": 20.48},
     "rejected": [{"reason": "needs 4 GPUs, has none", "pools": 12, "instanceTypes": ["c5.large", "c5.xlarge"]}],
     "relaxations": [
         {

@@ -88,6 +88,7 @@ _QUICK_BOOTS, _SLOW_BOOTS = 0.4, 1.5
 # may change until the order.
 _AROUND_TYPICAL, _AROUND_SEEN = (0.8, 1.2), (0.9, 1.1)
 _TAKEN_AT_THE_END = 3  # spot instances, in the high forecast: one zone's storm over a small run, noise for a large one
+PULL_BYTES_PER_S = 50 * 1024 * 1024  # our choice, of compressed bytes: what a large instance unpacks, not a measurement
 ECS_LAUNCHES_PER_S = 40.0  # of one cell: aws.md, ECS's rate for starting tasks
 
 
@@ -131,11 +132,20 @@ class _ForecastCase:
     redo: float  # share of the work that interruptions have done again
 
 
-def forecast(moment: Moment, run: Run, seconds: Seconds, offers_at: float | None = None) -> Forecast:
+def pull_seconds(image_bytes: int) -> float:
+    """How long a new instance pulls and unpacks an image of this size, compressed; 0 = unknown, and not counted."""
+    return image_bytes / PULL_BYTES_PER_S
+
+
+def forecast(
+    moment: Moment, run: Run, seconds: Seconds, offers_at: float | None = None, pull_s: float = 0.0
+) -> Forecast:
     """`run` is one of the state's, prepared. The state is left as it is. offers_at: the time whose offers count, if it
-    differs from `moment.now`; infinity includes the pools that are cooling off."""
+    differs from `moment.now`; infinity includes the pools that are cooling off. pull_s: added to the boot of instances
+    to buy; present ones are taken to have the image."""
     policy, pools = moment.policy, moment.state.pools.values()
     at_once = replace(policy, growth_per_tick=policy.max_instances)
+    policy = replace(policy, boot_s=policy.boot_s + pull_s)  # the purchase itself is the controller's, without it
     moment = replace(moment, catalogue=as_registered(moment.catalogue, pools), policy=at_once)
     fitness = _constant_fitness(moment.state)
     places = assign(moment, Roster(), fitness)

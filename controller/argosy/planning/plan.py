@@ -16,7 +16,7 @@ from argosy.model.pools import Offer
 from argosy.model.purchases import PurchaseMode
 from argosy.model.state import State
 from argosy.model.wording import dollars
-from argosy.planning.forecast import Forecast
+from argosy.planning.forecast import PULL_BYTES_PER_S, Forecast, pull_seconds
 from argosy.planning.question import PlanQuestion
 from argosy.planning.relaxations import relaxations
 from argosy.scheduler.buying.reasons import market_answer
@@ -59,6 +59,7 @@ def plan_run(question: PlanQuestion) -> dict[str, Any]:
             "high": question.seconds.high,
         },
         "onDemand": _on_demand(question),
+        "image": _image(question),
         "rejected": _rejected_pools(question),
         "relaxations": relaxations(question, found),
         "assumptions": _assumptions(question, found),
@@ -78,6 +79,12 @@ def _range(found: Forecast, name: str) -> dict[str, float | None]:
 
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
+
+
+def _image(question: PlanQuestion) -> dict[str, float] | None:
+    """The size of the run's image, and how long a new instance pulls it; None if ECR does not tell."""
+    size = question.image_bytes
+    return {"bytes": size, "pullSeconds": pull_seconds(size)} if size else None
 
 
 def _on_demand(question: PlanQuestion) -> dict[str, Any] | None:
@@ -110,6 +117,11 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
         "low: quick tasks and boots, low prices, no interruption; high: slow tasks and boots, high prices, twice the "
         "usual interruptions and three spot instances reclaimed at the very end; about nine in ten runs are between",
     ]
+    if (image := _image(question)) is not None:
+        size, seconds = image["bytes"] / 2**20, image["pullSeconds"]
+        said.append(
+            f"a new instance pulls the image of {size:,.0f} MiB in {seconds:,.0f} s ({PULL_BYTES_PER_S >> 20} MiB/s)"
+        )
     if found.here:
         said.append(f"{found.here:,} places on current instances stay free for it")
     unknown = sorted({each.offer.cell for each in found.bought if not is_listed(each.offer.cell)})

@@ -15,7 +15,7 @@ from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.stored.columns import ChangedIds
-from argosy.planning.forecast import Forecast, Seconds, forecast
+from argosy.planning.forecast import Forecast, Seconds, forecast, pull_seconds
 
 PLANNED = "plan-000000-000000-plan"  # the id of the run that is never stored
 
@@ -33,6 +33,7 @@ class PlanQuestion:
     home: str  # the home cell
     warnings: Sequence[str] = ()  # what the run's submitter would be warned of
     owner: str = ""  # proven; "" = unproven
+    image_bytes: int = 0  # of the run's image, compressed; 0 = unknown
 
     def on_copy(self, terms: RunTerms, needs: Resources | None = None) -> tuple[Moment, Run]:
         """A moment with a copy of the state in which the run is prepared and waits for places. needs: None = the
@@ -45,7 +46,7 @@ class PlanQuestion:
     def forecast(self, terms: RunTerms, needs: Resources | None = None, offers_at: float | None = None) -> Forecast:
         """For the run with other terms or other needs than the question's. offers_at: as in `forecast.forecast`."""
         moment, run = self.on_copy(terms, needs)
-        return forecast(moment, run, self.seconds, offers_at)
+        return forecast(moment, run, self.seconds, offers_at, pull_seconds(self.image_bytes))
 
 
 def with_run(moment: Moment, terms: RunTerms, needs: Resources, task_count: int = 1) -> tuple[Moment, Run]:

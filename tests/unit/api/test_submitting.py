@@ -313,3 +313,9 @@ def test_a_deadline_in_the_past_is_refused_but_a_token_that_has_made_a_run_still
     assert desk.submit(capacity=capacity)["runId"] == made["runId"]
     refused = error_of(desk.ask("SubmitRun", clientToken="other", spec={**SPEC, "capacity": capacity}))
     assert [fault["path"] for fault in refused["fieldList"]] == ["capacity.deadline"]
+
+
+def test_a_plan_counts_the_time_to_pull_the_resolved_image(desk: Desk) -> None:
+    sizes = {desk.api.sources.images.resolve(SPEC["container"]["image"]): 500 << 20}
+    desk.api.sources = replace(desk.api.sources, image_bytes=lambda image: sizes.get(image, 0))
+    assert desk.body("PlanRun", spec=SPEC)["image"] == {"bytes": 500 << 20, "pullSeconds": 10.0}

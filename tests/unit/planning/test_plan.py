@@ -40,6 +40,7 @@ def planned(
     fleets: tuple[tuple[str, str, str], ...] = (),
     notes: tuple[str, ...] = (),
     policy: Policy = POLICY,
+    image_bytes: int = 0,
     **overrides: Any,
 ) -> Any:
     form = spec(**overrides)
@@ -52,6 +53,7 @@ def planned(
         fleets=fleets,
         home="us-east-1",
         warnings=notes,
+        image_bytes=image_bytes,
     )
     return plan_run(question)
 
@@ -229,3 +231,15 @@ def test_without_past_runs_the_spec_says_and_without_both_the_range_is_wide() ->
     unknown = seconds_of(terms_of_form(spec()), [])
     assert (unknown.low, unknown.high) == (GUESS_S * AFTER_NOTHING[0], GUESS_S * AFTER_NOTHING[1])
     assert "unknown" in unknown.source
+
+
+def test_the_time_to_pull_the_image_is_part_of_the_start_and_changes_no_purchase() -> None:
+    """5,000 MiB at 50 MiB/s: 100 s more until the first tasks, which the run pays for."""
+    without, found = planned(state_with(*CPU)), planned(state_with(*CPU), image_bytes=5_000 << 20)
+    assert (without["image"], found["image"]) == (None, {"bytes": 5_000 << 20, "pullSeconds": 100.0})
+    assert found["instances"] == without["instances"]
+    later = {name: found["seconds"][name] - without["seconds"][name] for name in ("low", "expected")}
+    assert later == pytest.approx({"low": 40.0, "expected": 100.0})
+    assert found["costUsd"]["expected"] > without["costUsd"]["expected"]
+    assert "a new instance pulls the image of 5,000 MiB in 100 s (50 MiB/s)" in found["assumptions"]
+    assert not any("pulls the image" in each for each in without["assumptions"])

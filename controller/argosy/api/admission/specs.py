@@ -67,6 +67,7 @@ class Sources:
     definitions: DefinitionReader
     unknown_image: Callable[[str], str] | None = None  # why a name has no image; None: it can be published
     image_notes: Callable[[str], Sequence[str]] = lambda image: ()  # what is perhaps not intended
+    image_bytes: Callable[[str], int] = lambda image: 0  # of an image, compressed; 0 = unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,6 +243,7 @@ def _plan(context: RequestContext, request: requests.PlanRun, request_id: str) -
         home=context.cells[0],
         warnings=[*about_limits, *admission.notes],
         owner=context.owner,
+        image_bytes=context.sources.image_bytes(admission.image),
     )
     return plan_run(question)
 

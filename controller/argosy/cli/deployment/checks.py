@@ -84,15 +84,13 @@ def images(session: Session) -> list[Finding]:
 
 
 def _reachable(session: Session, uri: str) -> bool:
-    """Only private ECR can be queried; ECS will report on others. ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME@DIGEST"""
-    host, _, path = uri.partition("/")
-    if ".dkr.ecr." not in host:
+    """Only private ECR can be queried; ECS will report on others."""
+    from argosy.aws.image_sizes import described_by
+
+    if (asked := described_by(uri)) is None:
         return True
-    name, at, digest = path.partition("@")
-    name, _, tag = name.partition(":")
-    image = {"imageDigest": digest} if at else {"imageTag": tag or "latest"}
     try:
-        session.client("ecr").describe_images(registryId=host.partition(".")[0], repositoryName=name, imageIds=[image])
+        session.client("ecr").describe_images(**asked[1])
     except Exception as fault:
         if missing(fault, "ImageNotFoundException", "RepositoryNotFoundException"):
             return False

@@ -88,28 +88,29 @@ def _read(part: Part) -> tuple[JSON, str]:
 
 
 def _parts(session: Session, run: str | None) -> dict[str, Part]:
-    api = lambda: session.api  # noqa: E731 - each part finds out by itself that there is no deployment
     parts: dict[str, Part] = {
         "versions": partial(_versions, session),
         "deployment": lambda: asdict(session.deployment),
         "settings": partial(_settings, session),
         "doctor": partial(_doctor, session),
-        "cluster": lambda: {**api().cluster(), "instances": "in instances.json"},
-        "instances": lambda: api().instances(ROWS),
-        "queues": lambda: api().sharing(),
-        "environments": lambda: api().environments(),
-        "runs": lambda: api().runs(ROWS),
+        "cluster": lambda: {**session.api.cluster(), "instances": "in instances.json"},
+        "instances": lambda: session.api.instances(ROWS),
+        "queues": lambda: session.api.sharing(),  # noqa: PLW0108 - without a deployment there is no api
+        "environments": lambda: session.api.environments(""),
+        "runs": lambda: session.api.runs(ROWS),
         "events": partial(_events, session),
         "controller-log": partial(_log, session, "controller"),
         "api-log": partial(_log, session, "api"),
     }
-    if run is None:
-        return parts
-    return parts | {
-        "run": lambda: api().describe_with_cost(run),
+    return parts if run is None else {**parts, **_parts_of_run(session, run)}
+
+
+def _parts_of_run(session: Session, run: str) -> dict[str, Part]:
+    return {
+        "run": lambda: session.api.describe_with_cost(run),
         "run-spec": partial(_spec, session, run),
-        "run-explain": lambda: api().explain(run, None),
-        "run-tasks": lambda: api().tasks(ROWS, runId=run),
+        "run-explain": lambda: session.api.explain(run, None),
+        "run-tasks": lambda: session.api.tasks(ROWS, runId=run),
         "run-attempts": partial(_attempts, session, run),
         "run-events": partial(_events, session, run),
     }
