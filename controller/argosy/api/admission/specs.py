@@ -101,7 +101,7 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
         fitness_functions=functions,
         cells=settings.cells,
         pools=tuple((cell, name, zone) for cell in settings.cells for name, zone in settings.pools(cell)),
-        policy=settings.policy(),
+        policy=policy,
         registry_region=settings.region if settings.subnets == "private" else "",
         families=settings.families,
         input_buckets=frozenset(settings.input_buckets),
@@ -111,10 +111,8 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
 
 
 def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.0) -> Admission:
-    """Check everything that can be known at submission. Raises SpecError with every fault.
-
-    now: epoch seconds; 0 = do not compare deadlines with it.
-    """
+    """Check everything that can be known at submission. now: epoch seconds; 0 = compare deadlines with nothing. Raises
+    SpecError with every fault."""
     spec, faults = _check(data, limits, now)
     known = {fault.path for fault in faults}
     image, image_faults = ("", []) if known & {"", "container", "container.image"} else _image(data, sources)
