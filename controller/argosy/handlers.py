@@ -271,7 +271,7 @@ def api_of_process() -> Any:
     store, wake = _store_and_wake()
     objects = S3ItemsReader(clients.get("s3"))
     images = SsmImages(clients.get("ssm"), settings.prefix, settings.python)
-    sizes, definitions = EcrImageSizes(clients.get), EcsDefinitions(partial(clients.get, "ecs"))
+    sizes, definitions = EcrImageSizes(partial(clients.get, "ecr")), EcsDefinitions(partial(clients.get, "ecs"))
     sources = Sources(images, objects, definitions, image_bytes=sizes.bytes_of)
     if folders := _json("ARGOSY_IMAGES"):  # local mode's are folders
         from argosy.aws.folder_images import FolderImages

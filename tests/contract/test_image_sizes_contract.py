@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
@@ -50,22 +51,22 @@ def digest(clients: LocalClients) -> str:
 
 
 def test_a_tag_and_a_digest_name_the_image(clients: LocalClients, digest: str) -> None:
-    sizes = EcrImageSizes(clients)
+    sizes = EcrImageSizes(partial(clients, "ecr"))
     asked = [sizes.bytes_of(f"{HOME}/team/train{end}") for end in (":v2", f"@{digest}", f":v2@{digest}")]
     assert asked == [SIZE] * 3
 
 
 @pytest.mark.parametrize("image", ["team/train:v1", "team/other:v2"])
 def test_what_is_not_there_has_no_size(clients: LocalClients, digest: str, image: str) -> None:
-    assert EcrImageSizes(clients).bytes_of(f"{HOME}/{image}") == 0
+    assert EcrImageSizes(partial(clients, "ecr")).bytes_of(f"{HOME}/{image}") == 0
 
 
 @pytest.mark.parametrize(
     "image", ["", "python:3.12-slim", "public.ecr.aws/docker/library/python:3.12", "argosy/digits"]
 )
 def test_images_of_other_registries_are_not_asked_for(image: str) -> None:
-    def no_client(service: str, region: str) -> None:
-        raise AssertionError(service)
+    def no_client(region: str) -> None:
+        raise AssertionError(region)
 
     assert EcrImageSizes(no_client).bytes_of(image) == 0
 
@@ -78,4 +79,4 @@ def test_images_of_other_registries_are_not_asked_for(image: str) -> None:
     ],
 )
 def test_a_refusal_leaves_the_size_unknown(fault: Exception) -> None:
-    assert EcrImageSizes(lambda service, region: Raising(fault)).bytes_of(f"{HOME}/team/train:v2") == 0
+    assert EcrImageSizes(lambda region: Raising(fault)).bytes_of(f"{HOME}/team/train:v2") == 0

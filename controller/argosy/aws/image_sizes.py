@@ -33,10 +33,10 @@ def described_by(image: str) -> tuple[str, dict[str, Any]] | None:
 
 
 class EcrImageSizes:
-    """Sizes by DescribeImages. client: makes a boto3 client of a service in a Region."""
+    """Sizes by DescribeImages. ecr: makes a boto3 client in a Region."""
 
-    def __init__(self, client: Callable[[str, str], Any]) -> None:
-        self._client = client
+    def __init__(self, ecr: Callable[[str], Any]) -> None:
+        self._ecr = ecr
 
     def bytes_of(self, image: str) -> int:
         """As stored, compressed; of an image for several architectures that of the largest. 0 = unknown: another
@@ -45,7 +45,7 @@ class EcrImageSizes:
             return 0
         region, request = asked
         try:
-            details = self._client("ecr", region).describe_images(**request)["imageDetails"]
+            details = self._ecr(region).describe_images(**request)["imageDetails"]
         except AWS_ERRORS:
             return 0  # a plan without the pull is better than none
         return max((int(each.get("imageSizeInBytes", 0)) for each in details), default=0)
