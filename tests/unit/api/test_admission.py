@@ -166,6 +166,11 @@ def test_a_fingerprint_does_not_depend_on_order_and_does_on_content() -> None:
     assert fingerprint(one) != fingerprint({**one, "name": "m"})
 
 
+def test_a_fingerprint_stays_the_same_because_client_tokens_remember_it() -> None:
+    form = {"version": 1, "name": "digits", "resources": {"vcpus": 1}}
+    assert fingerprint(form) == "15125aaa20fa74d0733071c94aad5581b9a91932cee33ea020c8a9a0dbc51225"
+
+
 def test_cells_that_the_deployment_does_not_have_are_all_named() -> None:
     limits = replace(LIMITS, cells=("us-east-1", "eu-west-1"))
     with pytest.raises(SpecError) as refusal:

@@ -26,8 +26,10 @@ def why(desk: Desk) -> str | None:
 
 def test_a_drain_goes_to_the_controller_and_is_shown_until_it_is_ended(desk: Desk) -> None:
     running(desk)
+    woken = desk.wake.calls
     reply = desk.body("DrainInstance", instanceId=HERE, until=NOW + 7200)
     assert asked(desk) == [DrainRequest(desk.time, HERE, NOW + 7200)]
+    assert desk.wake.calls == woken + 1
     assert reply["drainUntil"].startswith("2027-01-15T10:00:00")
     assert why(desk) is None
     desk.fold_in()

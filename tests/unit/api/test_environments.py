@@ -88,6 +88,7 @@ def test_a_created_environment_starts_nothing(desk: Desk) -> None:
     desk.fold_in()
     assert desk.state.runs == {}
     assert (view(desk)["status"], view(desk)["latestRevision"]) == ("CREATED", 1)
+    assert view(desk)["createdAt"].startswith("2027-01-15T08:00:00")
 
 
 def test_a_name_is_given_away_once(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -336,6 +337,12 @@ def test_a_controller_does_not_stay_for_a_deployment_that_is_frozen() -> None:
     assert next_due(moment_of(state)) > NOW + 3600
     assert env.deployment is not None
     assert not env.deployment.has_ended
+
+
+def test_a_controller_does_not_stay_for_an_environment_that_was_never_deployed() -> None:
+    state = state_with()
+    ask(state, "create", revision=1, desired=2)
+    assert next_due(moment_of(state)) == math.inf
 
 
 def test_a_commit_counts_on_the_record_of_each_environment_that_an_action_changes() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_family, quota_key
-from argosy.market.limits import BatchLimits, OrderLimits
+from argosy.market.limits import BatchLimits, Choice, Headroom, OrderLimits
 from argosy.market.offers import offers_of
 from argosy.market.order import Backlog, buy
 from argosy.messages.fleet_faults import shortage
@@ -47,6 +47,13 @@ BACKLOG = Backlog(BATCH, BatchLimits(100))
 def market(*cells: str, types: tuple[str, ...] = ("c5.xlarge", "m5.xlarge")) -> list[Offer]:
     pools = [Pool(cell, kind, f"{cell}a", "fleet") for cell in cells or ("us-east-1",) for kind in types]
     return offers_of(pools, CATALOGUE, NOW)
+
+
+@pytest.mark.parametrize(("left", "said"), [(8, ""), (4, ""), (3, "the vCPU quota of spot Standard in us-east-1")])
+def test_a_quota_holds_back_an_instance_that_does_not_fit_in_it_and_none_that_just_does(left: int, said: str) -> None:
+    (offer,) = (each for each in market(types=("c5.xlarge",)) if each.purchase is Purchase.SPOT)
+    headroom = Headroom(OrderLimits(10, vcpus_left={(CELL, "spot", "standard"): left}))
+    assert headroom.why_none(offer, Choice.of([offer], 0)) == said
 
 
 @pytest.mark.parametrize(

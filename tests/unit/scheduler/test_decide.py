@@ -13,6 +13,7 @@ from argosy.lifecycle.pools import note_orders
 from argosy.lifecycle.suspension import suspend
 from argosy.model.actions import (
     Action,
+    Claim,
     CloseRun,
     HaltRun,
     Launch,
@@ -38,6 +39,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.inbox import CancelRequest
+from argosy.model.pools import Floor
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
@@ -179,6 +181,15 @@ def test_an_empty_cluster_orders_what_the_backlog_needs_and_no_more_on_the_next_
     begun(state, decided(state))
     told(state, TargetAccepted(f"{CELL}/c5.xlarge/us-east-1a", 2))
     assert not targets_of(state)
+
+
+def test_what_two_floors_have_ordered_between_them_is_kept_on_the_next_tick() -> None:
+    state = state_with(submitted(tasks=4), prepared(), fleet())
+    state.floor = Floor(instances=3)
+    (pool,) = targets_of(state, min_instances=2)
+    begun(state, decided(state, min_instances=2))
+    told(state, TargetAccepted(pool, 3))
+    assert not targets_of(state, min_instances=2)
 
 
 def test_a_purchase_is_spread_over_zones_of_similar_price() -> None:
@@ -511,6 +522,12 @@ def test_an_instance_that_registers_before_ec2_shows_it_is_not_bought_twice() ->
     told(state, host(1))
     assert not decided(state, SetTarget)
     assert len(decided(state, Launch)) == 4
+
+
+def test_an_instance_that_boots_is_paid_by_the_first_run_whose_tasks_wait_for_it() -> None:
+    other = "other-261121-062733-k3f9"
+    state = state_with(submitted(tasks=2), prepared(), submitted(other, tasks=2), prepared(other), fleet(), host(1))
+    assert decided(state, Claim) == [Claim(RUN_ID, (instance_id(1),))]
 
 
 def test_patience_with_a_pool_ends_when_all_that_was_ordered_has_come() -> None:

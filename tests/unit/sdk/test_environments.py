@@ -86,6 +86,8 @@ def test_changes_are_a_call_each() -> None:
     assert sent(world) == {"action": "ScaleEnvironment", "name": "web", "desired": 5}
     environments.freeze("web", "a look")
     assert sent(world) == {"action": "FreezeEnvironment", "name": "web", "reason": "a look"}
+    environments.freeze("web")
+    assert not sent(world).get("reason")
     environments.thaw("web")
     environments.stop("web")
     environments.delete("web")

@@ -178,6 +178,14 @@ def test_a_run_that_waits_for_gpus_keeps_nothing_of_the_cap_from_the_next_one() 
     assert launches(decided(state, max_instances=1)) == {second: 2}
 
 
+def test_a_run_that_the_whole_cap_buys_nothing_for_keeps_nothing_of_it_from_the_next_one() -> None:
+    state = state_with(fleet(spot_usd_per_hour=0.1), fleet("g4dn.xlarge", spot_usd_per_hour=0.5))
+    state = shared(state, research={"cap": {"vcpus": 4, "usdPerHour": 0.2}})
+    run(state, 1, 9, queue="research", resources={"vcpus": 1, "memory": 1024, "gpus": 1})
+    run(state, 2, 4, queue="research")
+    assert bought(decided(state)) == 1
+
+
 def test_owners_share_the_cap_of_their_queue() -> None:
     state = shared(cluster(4), team={"within": "owners", "cap": {"vcpus": 6}})
     alice, bob = (run(state, n, 900, queue="team", owner=owner) for n, owner in ((1, "alice"), (2, "bob")))
