@@ -131,9 +131,10 @@ class Executor(Protocol):
         """Do what can be done before `deadline` (epoch seconds), in a safe order (targets before terminations, stops
         before launches). An action that was not begun yields a NotCarriedOut event."""
 
-    def observe(self, now: float) -> Event | None:
+    def observe(self, now: float, state: State) -> Event | None:
         """The full sweep of ECS and EC2 as one Observed event, in which a listing that failed midway is marked as
-        incomplete. None: the sweep is not finished; call again in the next tick."""
+        incomplete. None: the sweep is not finished; call again in the next tick. state: each of its tasks is asked
+        about that the listing does not show."""
 
 
 class Archive(Protocol):

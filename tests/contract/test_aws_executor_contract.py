@@ -70,7 +70,7 @@ class Story:
         return list(events)
 
     def sweep(self) -> Observed:
-        (observed,) = self.hear([self.executor.observe(self.world.now)])
+        (observed,) = self.hear([self.executor.observe(self.world.now, self.state)])
         assert isinstance(observed, Observed)
         assert observed.tasks_complete
         assert observed.hosts_complete

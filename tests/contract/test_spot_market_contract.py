@@ -14,6 +14,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.market import walking_prices
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.model.events import FleetSeen, Observed
+from argosy.model.state import State
 from tests.builders import CELL
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient
 from tests.harness.simulation.world.world import World
@@ -32,7 +33,7 @@ def observed(world: World, placement_scores: bool) -> dict[str, FleetSeen]:
         HomeClients(None, ScriptedClient("events")),
         world.clock,
     )
-    sweep: Any = executor.observe(world.now)
+    sweep: Any = executor.observe(world.now, State())
     assert isinstance(sweep, Observed)
     return {f"{seen.instance_type}/{seen.zone}": seen for seen in sweep.fleets}
 

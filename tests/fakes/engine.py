@@ -52,7 +52,7 @@ class IdleExecutor:
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
         return []
 
-    def observe(self, now: float) -> Event:
+    def observe(self, now: float, state: State) -> Event:
         return Observed(now)
 
 

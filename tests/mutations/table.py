@@ -50,6 +50,7 @@ def main() -> int:
         planted_floors,
         planted_further,
         planted_health,
+        planted_hosts,
         planted_journal,
         planted_once_missed,
         planted_outages,
@@ -57,6 +58,7 @@ def main() -> int:
         planted_preemption,
         planted_pulls,
         planted_quiet,
+        planted_readings,
         planted_refusals,
         planted_schedules,
         planted_services,
@@ -92,6 +94,8 @@ def main() -> int:
         is planted_entrances.Patch
         is planted_pulls.Patch
         is planted_refusals.Patch
+        is planted_readings.Patch
+        is planted_hosts.Patch
     )
     return 1 if missed else 0
 

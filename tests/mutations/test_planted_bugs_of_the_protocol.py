@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from argosy.emulator.readings import READINGS
 from tests.mutations import planted as first
 from tests.mutations import planted_buying as fourth
 from tests.mutations import planted_cells as fifth
@@ -18,6 +19,7 @@ from tests.mutations import planted_faults as seventh
 from tests.mutations import planted_floors as thirteenth
 from tests.mutations import planted_further as second
 from tests.mutations import planted_health as of_health
+from tests.mutations import planted_hosts as of_hosts
 from tests.mutations import planted_journal as ninth
 from tests.mutations import planted_once_missed as eighth
 from tests.mutations import planted_outages as third
@@ -25,6 +27,7 @@ from tests.mutations import planted_pages as tenth
 from tests.mutations import planted_preemption as of_preemption
 from tests.mutations import planted_pulls as of_pulls
 from tests.mutations import planted_quiet as seventeenth
+from tests.mutations import planted_readings as of_readings
 from tests.mutations import planted_refusals as of_refusals
 from tests.mutations import planted_schedules as eleventh
 from tests.mutations import planted_services as twelfth
@@ -33,7 +36,8 @@ from tests.mutations import planted_targets as of_targets
 from tests.mutations import planted_trials as sixth
 from tests.mutations.catalogue import BUGS, hunt, in_the_ground
 
-TABLE = Path(__file__).parents[2] / "docs" / "reference" / "planted-bugs.md"
+DOCS = Path(__file__).parents[2] / "docs"
+TABLE, READINGS_PAGE = DOCS / "reference" / "planted-bugs.md", DOCS / "maintainers" / "notes" / "readings.md"
 QUICK = (
     "token_dropped", "draining_instance_placed", "version_compare_off", "retry_repeats_numbers",
     "newcomers_pay_for_waiting",
@@ -62,6 +66,13 @@ def test_what_every_planted_bug_breaks_is_there() -> None:
     for name in sorted(BUGS):
         with pytest.MonkeyPatch.context() as patch, in_the_ground(name, patch):
             assert BUGS[name].what
+
+
+def test_each_reading_of_aws_names_a_planted_bug() -> None:
+    lines = READINGS_PAGE.read_text(encoding="utf-8").splitlines()
+    bug_of = {line.split("`")[1]: line.split("|")[-2].strip(" `") for line in lines if line.startswith("| `")}
+    assert bug_of.keys() == READINGS.keys()
+    assert set(bug_of.values()) <= set(BUGS)
 
 
 @pytest.mark.deep
@@ -106,6 +117,8 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         of_entrances,
         of_pulls,
         of_refusals,
+        of_readings,
+        of_hosts,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

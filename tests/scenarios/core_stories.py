@@ -181,7 +181,9 @@ def a_pull_longer_than_usual(readings: Collection[str]) -> Controlled:
     cluster = world(readings)
     cluster.world.workload = lambda task, at: TaskBehaviour(30.0, pull_s=900.0)
     cluster.submit(4)
-    return ended(cluster)
+    ended(cluster)
+    assert cluster.record().attempts == 4
+    return cluster
 
 
 def spent_nothing_more(cluster: Controlled) -> bool:

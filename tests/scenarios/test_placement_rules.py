@@ -63,8 +63,8 @@ class RecordingExecutor:
         self.asked.update(map(type, actions))
         return self.real.carry_out(actions, state, deadline)
 
-    def observe(self, now: float) -> Event:
-        return self.real.observe(now)
+    def observe(self, now: float, state: State) -> Event:
+        return self.real.observe(now, state)
 
 
 class Census:

@@ -97,7 +97,7 @@ def test_the_owners_wish_for_placement_scores_reaches_the_sweep(engine: Any) -> 
     answers("ecs", ListContainerInstances={"containerInstanceArns": []}, ListTasks={"taskArns": []})
     answers("ec2", **EC2)
     answers("dynamodb", UpdateItem={})  # the lease is renewed in the meantime
-    sweep = engine.executor.observe(0.0)
+    sweep = engine.executor.observe(0.0, state_with())
     assert {fleet.placement_score for fleet in sweep.fleets} == {7}
 
 
@@ -162,7 +162,7 @@ def test_the_executor_renews_the_lease_of_the_invocation_that_is_at_work(
     monkeypatch.setattr(handlers.signs_of_life, "renew", renew)
     answers("ecs", ListContainerInstances={"containerInstanceArns": []}, ListTasks={"taskArns": []})
     asked = answers("ec2", **EC2)
-    engine.executor.observe(0.0)
+    engine.executor.observe(0.0, state_with())
     assert len(renewed) >= len(asked) >= 4
     before = len(renewed)
     engine.executor.carry_out([VerifyResult(RUN_ID, 0, 1)], state_with(), 0.0)

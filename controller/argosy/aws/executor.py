@@ -96,11 +96,11 @@ class AwsExecutor:
         self._results = Results(home, clock, coordination, deployment.part_size)
         self._observer = Observer(by_name, self._fleets, clock, coordination.keep_alive)
 
-    def observe(self, now: float) -> Event | None:
+    def observe(self, now: float, state: State) -> Event | None:
+        self._observer.state = state
         return self._observer.observe(now)
 
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
-        self._observer.state = state
         began = self._clock()
 
         def until(share: float) -> float:

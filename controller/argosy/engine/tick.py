@@ -255,7 +255,7 @@ class Engine:
             return
         before, state.observed_at = state.observed_at, self.now()  # a failed sweep is repeated when one is due
         with self.excluded.tolerating("a sweep"):
-            sweep = self.executor.observe(self.now())
+            sweep = self.executor.observe(self.now(), state)
             for unread in sweep.unread if isinstance(sweep, Observed) else ():
                 self.excluded.troubles.append(Trouble("a thing that a sweep showed", unread.reason, unread.trace))
             if isinstance(sweep, Observed) and self.recorder is not None:

@@ -144,7 +144,7 @@ class Executor:
     def carry_out(self, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
         return [TargetAccepted(each.pool, 0) for each in actions if isinstance(each, SetTarget)]
 
-    def observe(self, now: float) -> Event:
+    def observe(self, now: float, state: State) -> Event:
         self.looks.append(now)
         return Observed(now, fleets=(fleet(),))
 

@@ -161,7 +161,7 @@ def test_ticks_that_are_carried_through_beat_now_and_then_and_the_heart_outlives
 class Blind(IdleExecutor):
     """Never sees all instances, so that the controller does not rest."""
 
-    def observe(self, now: float) -> Event:
+    def observe(self, now: float, state: State) -> Event:
         return Observed(now, hosts_complete=False)
 
 
@@ -170,9 +170,9 @@ class Pausing(IdleExecutor):
 
     looked_at: tuple[float, ...] = ()
 
-    def observe(self, now: float) -> Event | None:
+    def observe(self, now: float, state: State) -> Event | None:
         self.looked_at += (now,)
-        return super().observe(now) if len(self.looked_at) > 1 else None
+        return super().observe(now, state) if len(self.looked_at) > 1 else None
 
 
 def test_a_sweep_that_pauses_continues_in_the_next_tick() -> None:

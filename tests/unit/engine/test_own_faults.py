@@ -56,11 +56,11 @@ class BlindOnce(IdleExecutor):
 
     failed = False
 
-    def observe(self, now: float) -> Event:
+    def observe(self, now: float, state: State) -> Event:
         if not self.failed:
             self.failed = True
             raise TypeError("a fault of our own")
-        return super().observe(now)
+        return super().observe(now, state)
 
 
 def test_a_sweep_that_fails_is_logged_and_retried_after_a_pause() -> None:

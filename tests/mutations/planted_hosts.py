@@ -1,0 +1,126 @@
+"""Planted bugs: instances that drain or are sick, times that break views, and controllers without a lease."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from argosy.api import views
+from argosy.api.cluster import actions
+from argosy.aws import fleets
+from argosy.aws.executor import AwsExecutor
+from argosy.engine.tick import Engine
+from argosy.lifecycle import hosts, user_requests
+from argosy.market import release
+from argosy.model.actions import Action
+from argosy.model.events import Event
+from argosy.model.instances import Instance
+from argosy.model.policy import Policy
+from argosy.model.state import State
+from argosy.ports import StaleState
+from argosy.scheduler.upkeep import drains
+from tests.builders import NOW
+from tests.fakes.api import Desk
+from tests.mutations.catalogue import SICK, Check, Found, Patch, planted, scenario
+
+SCALING, COMPANY = "tests.unit.api.test_scaling_the_cluster", "tests.scenarios.test_two_controllers"
+DRAINED = "test_an_instance_that_a_user_drains_gets_no_work_stays_and_takes_work_again_at_the_end"
+IMPAIRED = "test_a_host_whose_container_runtime_is_impaired_is_drained_and_replaced_within_one_tick"
+CHECKED = "test_an_instance_that_fails_a_status_check_of_ec2_gets_no_work_and_is_let_go_when_it_is_idle"
+SEEN = "test_ended_tasks_are_seen_within_two_minutes_and_a_tick"
+
+
+def at_a_desk(test: str, *arguments: Any) -> Check:
+    """The test, at a new desk."""
+
+    def check() -> Found | None:
+        return scenario(SCALING, test, Desk(), *arguments)()
+
+    return check
+
+
+@planted("what a user drains takes work", check=scenario(SICK, DRAINED))
+def drains_are_not_honoured(patch: Patch) -> None:
+    patch.setattr(user_requests.host_care, "drain", lambda state, request, now: None)
+
+
+@planted("ECS is not told that an instance drains", check=scenario(SICK, DRAINED))
+def ecs_hears_of_no_drain(patch: Patch) -> None:
+    patch.setattr(drains, "_wanted", lambda instance, now: instance.status)
+
+
+@planted("a drain never ends", check=scenario(SICK, DRAINED))
+def drains_never_end(patch: Patch) -> None:
+    patch.setattr(hosts.host_care, "end_drain", lambda state, instance, now: None)
+
+
+@planted("what ECS and EC2 say of a host's health is not heard", check=scenario(SICK, IMPAIRED, "event"))
+def sick_hosts_are_not_heard_of(patch: Patch) -> None:
+    patch.setattr(hosts.host_care, "note_health", lambda state, instance, source, fault, now: None)
+
+
+@planted("EC2 is not asked which instances fail its status checks", check=scenario(SICK, CHECKED, "system"))
+def status_checks_are_not_read(patch: Patch) -> None:
+    patch.setattr(fleets, "_failed_checks", lambda cell, check_time: None)
+
+
+@planted("an impaired host with tasks is never replaced", check=scenario(SICK, IMPAIRED, "sweep"))
+def sick_hosts_stay(patch: Patch) -> None:
+    real = release._is_past_hope
+
+    def is_past_hope(instance: Instance, now: float, policy: Policy) -> bool:
+        return real(replace(instance, impaired_since=0.0, draining_since=0.0), now, policy)
+
+    patch.setattr(release, "_is_past_hope", is_past_hope)
+
+
+@planted(
+    "the end of a minimum size is stored without being judged",
+    check=at_a_desk(
+        "test_what_could_never_be_kept_is_refused_and_nothing_is_changed",
+        {"instances": 1, "until": 1000 * NOW},
+        "until",
+        "is too late: the latest time is ",
+    ),
+)
+def ends_are_not_judged(patch: Patch) -> None:
+    patch.setattr(actions, "_faults", lambda context, request, now: iter(()))
+
+
+@planted(
+    "a stored time that no calendar has breaks the views",
+    check=at_a_desk("test_a_time_beyond_the_calendar_that_an_earlier_version_stored_breaks_no_view"),
+)
+def times_break_views(patch: Patch) -> None:
+    patch.setattr(views, "LAST_S", math.inf)
+
+
+@planted(
+    "a sweep asks about the tasks of the state before the last lost commit",
+    check=scenario(COMPANY, SEEN, 60.0, 0, False),
+)
+def sweeps_know_an_old_state(patch: Patch) -> None:
+    carry_out = AwsExecutor.carry_out
+
+    def acted(self: AwsExecutor, actions: Sequence[Action], state: State, deadline: float) -> list[Event]:
+        self._observer.state = state
+        return carry_out(self, actions, state, deadline)
+
+    patch.setattr(AwsExecutor, "carry_out", acted)
+    patch.setattr(AwsExecutor, "observe", lambda self, now, state: self._observer.observe(now))
+
+
+@planted("the failures that a lost commit had taken in are forgotten", check=scenario(COMPANY, SEEN, 10.0, 3, True))
+def failures_go_with_the_commit(patch: Patch) -> None:
+    real = Engine.tick
+
+    def tick(self: Engine, wait_s: float = 0.0) -> Any:
+        try:
+            return real(self, wait_s)
+        except StaleState:
+            self.outcomes.clear()
+            raise
+
+    patch.setattr(Engine, "tick", tick)
