@@ -210,6 +210,7 @@ def _instances(arns: Arns) -> list[iam.PolicyStatement]:
             StringEquals={"aws:ResourceTag/argosy:stage": arns.settings.stage},
         ),
         allow(["ec2:DescribeFleetHistory"], arns.everywhere("ec2", "fleet/*")),
+        allow(["pricing:GetProducts"], ["*"]),  # has no resource
         *_on_demand(arns),
     ]
 

@@ -337,6 +337,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
     from argosy.aws.call_rates import CallRates
     from argosy.aws.cell import AwsDeployment, Cell, Coordination, HomeClients
     from argosy.aws.executor import AwsExecutor
+    from argosy.aws.on_demand_prices import PRICE_LIST_REGION, OnDemandPrices
     from argosy.aws.sqs import SqsQueue
     from argosy.catalogue.lookup import load_catalogue
     from argosy.engine.tick import Engine
@@ -369,17 +370,10 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
         )
         for region in settings.cells
     ]
-    executor = AwsExecutor(
-        deployment,
-        cells,
-        HomeClients(s3=clients.get("s3"), events=clients.get("events")),
-        time.time,
-        Coordination(
-            keep_alive=signs_of_life,
-            retries_of=partial(reading.retries_of, store),
-            appended=partial(reading.appended, store),
-        ),
-    )
+    price_list = partial(clients.get, "pricing", PRICE_LIST_REGION)
+    home = HomeClients(clients.get("s3"), clients.get("events"), OnDemandPrices(price_list))
+    retries, appended = partial(reading.retries_of, store), partial(reading.appended, store)
+    executor = AwsExecutor(deployment, cells, home, time.time, Coordination(signs_of_life, retries, appended))
     queue = SqsQueue(clients.get("sqs"), _given("ARGOSY_QUEUE_URL"), time.sleep)
     functions = OwnFunctions.load(settings.fitness_functions)
     for name, fault in functions.faults.items():

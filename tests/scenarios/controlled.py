@@ -15,6 +15,7 @@ from argosy.api.waiting.explanation import explain_run
 from argosy.aws.call_rates import CallRates
 from argosy.aws.cell import PART_SIZE, Cell, Coordination, HomeClients, PartSize
 from argosy.aws.executor import AwsExecutor
+from argosy.aws.on_demand_prices import OnDemandPrices
 from argosy.catalogue.lookup import load_catalogue
 from argosy.client.results.manifest import open_manifest
 from argosy.emulator.ec2.service import Ec2Setup
@@ -144,6 +145,7 @@ class Controlled:
         self.store, self.s3, self.stored = MemoryStore(), MemoryS3(), StoredState()
         self.ecs: Any = self.world.ecs_client()
         self.ec2: Any = self.world.ec2_client()
+        self.price_list: Any = None  # a client of AWS's price list, for controllers that are made afterwards
         self.policy = replace(Policy(), **policy)
         self.controllers = [self.controller()]
         self.conflicts = self.repaired = self.ticks = self.checked_version = 0
@@ -153,10 +155,11 @@ class Controlled:
 
     def controller(self, ecs: Any = None) -> Engine:
         """A fresh controller process: nothing in memory."""
+        events = ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []})
         executor = AwsExecutor(
             self.deployment,
             self.cells(ecs),
-            HomeClients(self.s3, ScriptedClient("events", put_events={"FailedEntryCount": 0, "Entries": []})),
+            HomeClients(self.s3, events, self.price_list and OnDemandPrices(lambda: self.price_list)),
             self.world.clock,
             Coordination(retries_of=partial(reading.retries_of, self.store)),
         )

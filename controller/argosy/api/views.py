@@ -358,6 +358,7 @@ def fleet_view(pool: Pool, now: float, policy: Policy) -> JSON:
         "spotUsdPerHour": pool.spot_usd_per_hour or None,
         "pricedAt": iso(pool.priced_at, "seconds"),
         "priceIsStale": is_stale(pool, now, policy),
+        "onDemandUsdPerHour": price_of(pool, kind, Purchase.ON_DEMAND, now, policy) if kind else None,
         "assumedUsdPerHour": price_of(pool, kind, Purchase.SPOT, now, policy) if kind else None,
         "interruptionBand": None if band is None else BANDS[band],
         "interruptionsPerHour": rate_of(pool, now, policy),

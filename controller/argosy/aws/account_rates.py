@@ -62,10 +62,11 @@ def _records(cell: Cell, now: float, check_time: CheckTime) -> PoolRecords:
 
 
 class SpotAdvice(NamedTuple):
-    """What EC2 is asked about pools, besides prices; None = the owner does not want it asked."""
+    """What AWS is asked about pools, besides spot prices; None = it is not asked. prices: OnDemandPrices."""
 
     scores: PlacementScores | None = None
     rates: AccountRates | None = None
+    prices: Any = None
 
 
 NO_ADVICE = SpotAdvice()

@@ -75,6 +75,7 @@ class HomeClients(NamedTuple):
 
     s3: Any  # boto3 client
     events: Any  # of EventBridge
+    prices: Any = None  # OnDemandPrices; None = those of the catalogue
 
 
 Appended = Callable[[str, str], Sequence[tuple[str, bytes]]]

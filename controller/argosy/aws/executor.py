@@ -89,6 +89,7 @@ class AwsExecutor:
         advice = SpotAdvice(
             PlacementScores() if deployment.placement_scores else None,
             AccountRates() if deployment.capacity_manager else None,
+            home.prices,
         )
         self._fleets = AwsFleets(deployment.stage, by_name, clock, advice)
         self._looks = EcsPolls(by_name, clock)

@@ -218,6 +218,8 @@ class AwsFleets:
         offers = self._offerings.of(cell, types, now, check_time) if now > self._offers_from else {}
         scores = self._advice.scores.of(cell, types, now, check_time) if self._advice.scores else None
         records = self._advice.rates.of(cell, now, check_time) if self._advice.rates else {}
+        has_time = self._advice.prices and now > self._offers_from
+        listed = self._advice.prices.of(cell, now, check_time) if has_time else {}
         for pool, fleet in found:
             instance_type, zone = pool.split("/", 1)
             price, priced_at = prices.get((instance_type, zone), (None, 0.0))
@@ -229,6 +231,7 @@ class AwsFleets:
                 spot_target=int(fleet.get("TargetCapacitySpecification", {}).get("TotalTargetCapacity") or 0),
                 spot_usd_per_hour=price,
                 priced_at=priced_at,
+                listed_usd_per_hour=listed.get(instance_type),
                 is_modifying=_state(fleet) == "modifying",
                 is_behind=self._templates.is_behind(fleet["FleetId"]),
                 stays_behind=self._templates.stays_behind(fleet["FleetId"]),

@@ -146,7 +146,7 @@ def _price(state: State, instance: Instance, policy: Policy) -> None:
     life: 58 % of 18,059 pools did not move once in 3.5 days of late 2022, the 90th percentile of the moves was 4 %."""
     kind = load_catalogue(instance.cell).get(instance.instance_type)
     pool = state.pools.get(instance.pool)
-    on_demand = kind.on_demand_usd_per_hour if kind else 0.0
+    on_demand = (pool.listed_usd_per_hour if pool else 0.0) or (kind.on_demand_usd_per_hour if kind else 0.0)
     spot = pool.spot_usd_per_hour if pool else 0.0
     if not spot and kind:
         spot = kind.typical_spot_usd_per_hour

@@ -57,6 +57,7 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         pool.behind_because, state.changed_pools = (seen.stays_behind or "")[:200], True
     if seen.spot_usd_per_hour:
         pool.spot_usd_per_hour, pool.priced_at = seen.spot_usd_per_hour, seen.priced_at or now
+    pool.listed_usd_per_hour = seen.listed_usd_per_hour or pool.listed_usd_per_hour
     if seen.placement_score is not None:
         pool.placement_score = seen.placement_score
     if seen.is_offered is not None:
@@ -77,7 +78,7 @@ def _adopt(pool: Pool, seen: FleetSeen) -> None:
 
 
 def _shown(pool: Pool) -> tuple[object, ...]:
-    prices = pool.spot_usd_per_hour, pool.priced_at, pool.placement_score, pool.withdrawn_at
+    prices = pool.spot_usd_per_hour, pool.listed_usd_per_hour, pool.priced_at, pool.placement_score, pool.withdrawn_at
     record = pool.account_interruptions, pool.account_hours
     return pool.fleet_id, pool.confirmed_spot, *pool.surplus, *prices, *record
 

@@ -17,7 +17,9 @@ from typing import Any, Self
 from argosy.api.schedules.store import waiting
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.schedule_clock import AwsScheduleClock, ScheduleTarget
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
+from argosy.emulator.price_list import PriceList
 from argosy.local.agents.agent import AgentOptions
 from argosy.local.cell import LocalCell
 from argosy.local.clients import LocalClients, child_environment, container_environment
@@ -43,6 +45,7 @@ from argosy.local.moto.logs import MotoLogs
 from argosy.local.moto.schedules import MotoSchedules
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
+from argosy.local.server.protocol import OwnService
 from argosy.local.server.queue import OwnQueue
 from argosy.local.server.tables import OwnTable
 from argosy.local.server.target_groups import OwnTargetGroups
@@ -154,7 +157,7 @@ class LocalAws:
         if self._kept is not None:
             self._kept.keep_aliases(functions.aliases)
         groups = OwnTargetGroups(self.options.settings.target_groups.values(), self._runs)
-        own = (table, self._queue, groups)
+        own = (table, self._queue, groups, OwnService("pricing", PriceList(_prices)))
         self._front = Front(
             cells=self.cells,
             functions=functions,
@@ -347,6 +350,11 @@ class LocalAws:
     def _ask_for_the_end(self, request: dict[str, Any]) -> dict[str, Any]:
         self.on_shutdown()
         return {"status": "ending"}
+
+
+def _prices(region: str) -> dict[str, float]:
+    """The price list of local mode is the catalogue's."""
+    return {name: kind.on_demand_usd_per_hour for name, kind in load_catalogue(region).items()}
 
 
 def _complain(message: str) -> None:

@@ -176,11 +176,11 @@ def _pull_usd(pool: Pool, kind: InstanceType, policy: Policy) -> float:
 def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
     """USD an hour in EC2, which price caps limit. For a spot price never seen, the type's typical one; for one that
     is too old, on-demand's."""
-    here = in_region(kind, pool.cell)
+    here, seen = in_region(kind, pool.cell), pool.spot_usd_per_hour
+    on_demand = pool.listed_usd_per_hour or here.on_demand_usd_per_hour
     if purchase is Purchase.ON_DEMAND or is_stale(pool, now, policy):
-        return here.on_demand_usd_per_hour
-    seen = pool.spot_usd_per_hour
-    return seen if risk.is_price(seen) else here.typical_spot_usd_per_hour or here.on_demand_usd_per_hour
+        return on_demand
+    return seen if risk.is_price(seen) else here.typical_spot_usd_per_hour or on_demand
 
 
 def is_stale(pool: Pool, now: float, policy: Policy) -> bool:

@@ -274,6 +274,7 @@ class FleetSeen:
     spot_target: int
     spot_usd_per_hour: float | None = None
     priced_at: float = 0.0  # when EC2 said so; 0 = now
+    listed_usd_per_hour: float | None = None  # on demand, by AWS's price list; None = not read
     placement_score: int | None = None  # 1 to 10, 0 = EC2 gives none; None: not asked
     record: SpotRecord | None = None  # None: EC2 gave none
     is_modifying: bool = False  # then the targets may be the earlier ones

@@ -202,3 +202,15 @@ def _to_json(value: Any, shape: Any) -> Any:
     if kind == "blob":
         return base64.b64encode(value).decode()
     return value
+
+
+class OwnService:
+    """A whole service of JSON 1.1 that a model answers: a `front.OwnPart`."""
+
+    def __init__(self, name: str, model: Any) -> None:
+        """name: as boto3 has it."""
+        self._wire, self._model = JsonWire(name), model
+        self.target = f"{self._wire.target_prefix}."
+
+    def reply(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        return answer(self._wire, self._model, headers, body)

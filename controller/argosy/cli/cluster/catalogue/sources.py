@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from argosy.aws.on_demand_prices import HOURS, PRICE_LIST_REGION, by_type, filters_of, usd_of
 from argosy.catalogue.offerings import NAMES_PER_CALL, offered_by_zone, zones_of
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
-PRICE_LIST_REGION = "us-east-1"  # one of the few Regions that serve the price list
 SPOT_PRODUCT = "Linux/UNIX"
-# Linux, shared tenancy, nothing preinstalled, not part of a reservation: the price of a plain on-demand instance.
-_PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
-HOURS = ("Hrs", "Hours")
 # Names in overheads.json: service, filters, usage type without the Region's prefix ("EUC1-"), units.
 _OVERHEADS: dict[str, tuple[str, dict[str, str], str, tuple[str, ...]]] = {
     "gp3UsdPerGbMonth": ("AmazonEC2", {"volumeApiName": "gp3"}, r"EBS:VolumeUsage\.gp3", ("GB-Mo",)),
@@ -115,16 +112,8 @@ def _take_spot(found: RegionFigures, ec2: Any, names: list[str], now: float) -> 
 
 
 def _take_on_demand(found: RegionFigures, pricing: Any, region: str) -> None:
-    filters = [
-        {"Type": "TERM_MATCH", "Field": name, "Value": value}
-        for name, value in {**_PLAIN, "regionCode": region}.items()
-    ]
-    for text in _pages(pricing, "get_products", "PriceList", ServiceCode="AmazonEC2", Filters=filters):
-        product = json.loads(text)
-        name = product["product"].get("attributes", {}).get("instanceType", "")
-        prices = list(_usd(product, HOURS)) if name in found.types else []
-        if prices:
-            found.on_demand[name] = max(prices)
+    listed = _pages(pricing, "get_products", "PriceList", ServiceCode="AmazonEC2", Filters=filters_of(region))
+    found.on_demand = {name: usd for name, usd in by_type(listed).items() if name in found.types}
     if absent := [name for name in found.types if name not in found.on_demand]:
         found.notes.append(f"{region}: the price list has no on-demand price for {', '.join(absent)}: kept unchanged")
 
@@ -140,20 +129,12 @@ def _take_overheads(found: RegionFigures, pricing: Any, region: str) -> None:
             usd
             for product in products
             if re.fullmatch(f"([A-Z0-9]+-)?{usage_type}", product["product"].get("attributes", {}).get("usagetype", ""))
-            for usd in _usd(product, units)
+            for usd in usd_of(product, units)
         ]
         if prices:
             found.overheads[name] = max(prices)  # of tiers, the first
         else:
             found.notes.append(f"{region}: the price list has no {usage_type}: {name} is kept unchanged")
-
-
-def _usd(product: Mapping[str, Any], units: Collection[str]) -> Iterator[float]:
-    for term in product.get("terms", {}).get("OnDemand", {}).values():
-        for dimension in term.get("priceDimensions", {}).values():
-            price = float(dimension.get("pricePerUnit", {}).get("USD", 0))
-            if dimension.get("unit") in units and price > 0:
-                yield price
 
 
 def _named(names: Iterable[str]) -> list[dict[str, Any]]:
