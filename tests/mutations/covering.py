@@ -14,12 +14,13 @@ from coverage import CoverageData
 
 from tests.mutations.mutants import PACKAGES, ROOT
 
-# The tests that reach the packages within one process. Left out: tests/e2e, tests/stacks, and
-# tests/unit/{cli,local,client}, which go through servers or never get there; tests/simulation is the other column.
+# The tests that reach the packages within one process. Left out: tests/e2e, tests/stacks, and tests/unit/{local,
+# client}, which go through servers or never get there; tests/simulation is the other column.
 PARTS = (
     *(f"tests/unit/{name}" for name in (
-        "lifecycle", "scheduler", "market", "engine", "aws", "api", "messages", "model", "planning",
-        "harness/simulation", "test_handlers.py",
+        "sharing", "sdk", "api", "lifecycle", "scheduler", "market", "engine", "aws", "messages", "model", "planning",
+        "spec", "settings", "figures", "cli/runs", "harness/simulation", "test_handlers.py", "test_reference.py",
+        "test_state_invariants.py",
     )),
     "tests/properties", "tests/protocol", "tests/scenarios",
 )  # fmt: skip

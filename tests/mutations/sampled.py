@@ -1,8 +1,8 @@
 """How many mutants does the suite find, and how many do trials? A seeded sample of them, one at a time.
 
-    python -m tests.mutations.sampled --seed 17 --mutants 150 --at /tmp/mutants                 the suite
-    python -m tests.mutations.sampled --seed 17 --mutants 150 --at /tmp/mutants --trials 40     trials, over 40 of them
-    python -m tests.mutations.sampled --seed 17 --mutants 150 --at /tmp/mutants --again         survivors once more
+    python -m tests.mutations.sampled --seed 28 --mutants 150 --at /tmp/mutants                 the suite
+    python -m tests.mutations.sampled --seed 28 --mutants 150 --at /tmp/mutants --trials 24     trials, over 24 of them
+    python -m tests.mutations.sampled --seed 28 --mutants 150 --at /tmp/mutants --again         survivors once more
 
 It takes hours of CPU time and is not part of CI. What is known is kept in the folder as it comes, so that it can
 be stopped and started again. At the end it writes `sampled.json` next to this file, from which the page is made.
@@ -27,10 +27,10 @@ from tests.mutations.covering import Covering, make
 from tests.mutations.mutants import ROOT, Mutant, sample
 
 RECORD = Path(__file__).with_name("sampled.json")
-EFFECTFUL = ("lifecycle", "scheduler", "engine", "aws")  # what trials judge; the market only chooses
+EFFECTFUL = ("lifecycle", "scheduler")  # what trials judge; the rest only shows, asks or chooses
 TRIALS = 200
 BATCHES_S = (2.0, 15.0)  # tests of so many seconds first; the rest comes last
-TESTS_S = 240.0  # of tests for a mutant at most, the quickest of those that cover it
+TESTS_S = 75.0  # of tests for a mutant at most, the quickest of those that cover it
 SLOWER = 4.0  # than measured, before a test is taken for endless
 FEWEST_CPU_S = 20
 TRIALS_CPU_S = 600
@@ -178,7 +178,7 @@ def run(mutants: Iterable[Mutant], results: Results, copies: Sequence[Copy], cov
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=17)
+    parser.add_argument("--seed", type=int, default=28)
     parser.add_argument("--mutants", type=int, default=150)
     parser.add_argument(
         "--at", type=lambda text: Path(text).resolve(), required=True, help="a folder outside of the tree"

@@ -13,10 +13,13 @@ import importlib
 import json
 import os
 import resource
+import runpy
 import select
 import signal
 import sys
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 PRELOADED = ("boto3", "botocore.session", "highspy", "hypothesis", "numpy", "pydantic", "pytest", "ruamel.yaml", "re2")
@@ -52,19 +55,32 @@ def run_tests(tests: dict[str, float]) -> str:
     watcher = Watcher()
     words = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     ended = pytest.main([*words, *tests], plugins=[watcher])
-    if ended == pytest.ExitCode.USAGE_ERROR:
-        return UNKNOWN
+    if ended == pytest.ExitCode.USAGE_ERROR and not watcher.failed:
+        return broken_fixtures(files) or UNKNOWN
     return watcher.failed or ("" if ended == pytest.ExitCode.OK else f"pytest ended with {ended!r}")
+
+
+def broken_fixtures(files: Iterable[str]) -> str:
+    """The first conftest.py of these test files that cannot be imported; pytest calls that a wrong usage."""
+    for file in sorted({parent / "conftest.py" for each in files for parent in Path(each).parents}):
+        try:
+            if file.exists():
+                runpy.run_path(str(file))
+        except Exception as fault:  # noqa: BLE001 - whatever it is, a mutant has caused it
+            return f"{file}: {type(fault).__name__}"
+    return ""
 
 
 def run_trials(count: int) -> str:
     """The first of some seeds whose trial breaks an invariant, or whose controller falls over."""
+    from tests.harness.simulate import CROWDED, MEMBERS, SCHEDULED, UPDATED
     from tests.harness.simulation.campaign import run_trial
     from tests.harness.simulation.plan import TrialPlan
 
     for seed in range(count):
         try:
-            verdict = run_trial(TrialPlan(seed))
+            plan = TrialPlan(seed, schedules=SCHEDULED, updates=UPDATED, members=MEMBERS, crowd=CROWDED)
+            verdict = run_trial(plan)
         except Exception as fault:  # noqa: BLE001 - a controller that falls over is found as well
             return f"trial {seed}: {type(fault).__name__}"
         if not verdict.ok:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import argosy
-from argosy.sdk.mapping.calls import batch_size, run_name, stock_image
+from argosy.sdk.mapping.calls import TaskTerms, batch_size, run_name, stock_image
 from argosy.sdk.mapping.worker import python_version
 from tests.fakes.calling import CallingWorld
 from tests.fakes.waiting import until
@@ -42,6 +42,10 @@ def test_a_run_asks_for_what_each_task_gets(deployment: CallingWorld) -> None:
     assert spec["retryStrategy"] == {"attempts": 2, "evaluateOnExit": [{"onExitCode": "64", "action": "EXIT"}]}
     assert spec["capacity"] == {"budgetUsd": 1.5}
     assert {"workdir", "packages"}.isdisjoint(spec)
+
+
+def test_packages_are_asked_for_as_a_spec_names_them(tmp_path: Path) -> None:
+    assert TaskTerms(packages=("numpy",)).spec("squares", 1, [], tmp_path)["packages"] == ["numpy"]
 
 
 def test_the_image_is_that_of_this_python() -> None:
