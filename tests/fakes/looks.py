@@ -204,6 +204,7 @@ class Api:
             memory={"total": 8192, "used": 6000 * used},
             gpus={"total": gpus, "used": gpus * round(used)},
             tasks=int(4 * used),
+            noWorkBecause="drained by a user until 2026-11-21 14:00 UTC" if used > 0.97 else None,
         )
 
 

@@ -94,6 +94,7 @@ def cluster_page(view: View, course: View | None = None, facts: Sequence[tuple[s
             _map(instances, at_work),
             *course_figures(course),
             _orders(view, instances),
+            _without_work(view),
             *bought(course),
             _list(instances, at_work),
         ],
@@ -133,6 +134,24 @@ def _map(instances: Instances, at_work: AtWork) -> Figure:
         wide=True,
         data=cells(instances, at_work),
     )
+
+
+def _without_work(view: View) -> Figure:
+    """Drained and impaired instances. An earlier deployment does not name them."""
+    key, title = "without-work", "Instances that get no new tasks"
+    rows = [
+        (
+            each["instanceId"],
+            f"{each['instanceType']} in {each['availabilityZone']}",
+            f"{each['tasks']:,}",
+            each["noWorkBecause"],
+        )
+        for each in view.get("withoutWork", ())
+    ]
+    if not rows:
+        return Figure(key, title, empty="None.")
+    table = Table(("Instance", "Pool", ">Tasks", "Because"), rows[:ROWS_SHOWN], stacks=True)
+    return Figure(key, title, note="Their tasks run on. argosy instances enable ID ends a drain.", table=table)
 
 
 def _totals(instances: Instances) -> Table:

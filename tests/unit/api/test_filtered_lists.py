@@ -277,6 +277,8 @@ def test_the_cluster_in_columns_says_what_its_objects_say(desk: Desk) -> None:
             total = each[key]["total"]
             share = found[name][row]
             assert np.isnan(share) if not total else share == pytest.approx(each[key]["used"] / total)
+    closed = [each["instanceId"] for each in objects["instances"] if each["noWorkBecause"] and each["status"] != "GONE"]
+    assert [each["instanceId"] for each in view.pop("withoutWork")] == closed
     assert {**view, "instances": 0} == {**objects, "instances": 0}
 
 

@@ -67,6 +67,23 @@ def test_the_cluster_is_summed_by_type_and_zone() -> None:
     assert column(data["columns"]["gpu"]).tolist() == [255, 255, 100]
 
 
+def test_drained_instances_are_shown_with_the_end_and_the_reason_and_ended_ones_are_not() -> None:
+    until = "drained by a user until 2026-11-28 14:00 UTC"
+    told = [
+        instance(instanceId="i-0a", noWorkBecause=until, tasks=2),
+        instance(instanceId="i-0b", noWorkBecause="impaired: ecs says <b>", tasks=0),
+        instance(instanceId="i-0c", noWorkBecause=until, status="GONE"),
+        instance(instanceId="i-0d", noWorkBecause=None),
+    ]
+    page = cluster_page(cluster(told, []))
+    said = text_of(page, "without-work")
+    assert f"i-0a c5.xlarge in us-east-1a 2 {until}" in said
+    assert "impaired: ecs says <b>" in said
+    assert "i-0c" not in said
+    assert "i-0d" not in said
+    assert text_of(cluster_page(cluster(told[2:], [])), "without-work").endswith("None. ")
+
+
 def test_an_empty_cluster_and_an_empty_market_say_so() -> None:
     page = cluster_page(cluster([], []))
     assert "No instances." in text_of(page, "map")

@@ -30,6 +30,7 @@ from argosy.spec.fields import RUN_LIMIT_S
 JSON = dict[str, Any]
 ATTEMPTS_SHOWN = 150_000  # 14 bytes each, and a third more in base64: 2.8 MB
 ENDED_SHOWN = 5_000  # instances; a deployment has at most 10,000 that are alive
+WITHOUT_WORK_SHOWN = 500  # instances
 OBJECTS_SHOWN = 12_000  # instances as objects
 OBJECTS_BESIDE = 3_000  # the same; the work on them and the history take 4.3 MB
 _NAMES: Mapping[str, Callable[[JSON], str]] = {
@@ -140,6 +141,7 @@ def in_columns(cluster: JSON) -> JSON:
 
     `data` is base64 of little-endian numbers of `dtype`; where there are `values`, of rows in them. The shares in use
     are 0..1, or not a number if an instance has none of the resource; ids are 19 bytes each, filled up with zeros.
+    `withoutWork`: the instances that get no new tasks, such as drained ones.
     """
     instances: Sequence[JSON] = cluster["instances"]
     columns = {"id": _column(np.array([each["instanceId"] for each in instances], dtype="S19"))}
@@ -149,7 +151,10 @@ def in_columns(cluster: JSON) -> JSON:
     for name, source in _SHARES.items():
         columns[name] = _column(np.array([_share(each[source]) for each in instances], dtype="<f4"))
     columns["tasks"] = _column(np.array([each["tasks"] for each in instances], dtype="<u4"))
-    return {**cluster, "instances": {"rows": len(instances), "columns": columns}}
+    idle = [each for each in instances if each.get("noWorkBecause") and each["status"] != "GONE"][:WITHOUT_WORK_SHOWN]
+    shown = ("instanceId", "instanceType", "availabilityZone", "tasks", "noWorkBecause")
+    without_work = [{name: each[name] for name in shown} for each in idle]
+    return {**cluster, "instances": {"rows": len(instances), "columns": columns}, "withoutWork": without_work}
 
 
 def at_work(state: State, run_ids: Mapping[int, str], most: int = ATTEMPTS_SHOWN) -> JSON:
