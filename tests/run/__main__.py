@@ -55,12 +55,15 @@ WAITING = (
     *("tests/e2e", "tests/browser", "tests/stacks", "tests/contract"),
     *("tests/unit/local", "tests/unit/containers", "tests/unit/stacks"),
 )
-# Files that one process runs one after the other: a machine has one container engine, whose images and containers are
-# shared by all that use it.
+# Files that one process runs one after the other, by how they start. A machine has one container engine, whose images
+# and containers are shared by all that use it. The CDK and its process of node take 3 s of CPU time to start.
 TOGETHER = {
     "tests/contract/test_container_engines.py": "the container engine",
     "tests/e2e/test_local_engine.py": "the container engine",
     "tests/e2e/test_runner_as_init.py": "the container engine",
+    "tests/e2e/test_first_deployment.py": "the CDK",
+    "tests/stacks/": "the CDK",
+    "tests/unit/stacks/test_boot_order.py": "the CDK",
 }
 
 
@@ -85,7 +88,7 @@ def groups(files: Mapping[str, list[str]], known_s: Mapping[str, float]) -> list
     arguments: dict[str, list[str]] = {}
     seconds: Counter[str] = Counter()
     for file, given in files.items():
-        group = TOGETHER.get(file, file)
+        group = next((group for start, group in TOGETHER.items() if file.startswith(start)), file)
         arguments.setdefault(group, []).extend(given)
         seconds[group] += known_s.get(file, 0.0)  # type: ignore[assignment]
     first = {group: _unknown(given[0].partition("::")[0]) for group, given in arguments.items()}

@@ -23,6 +23,11 @@ def test_what_took_longest_comes_first_and_what_shares_an_engine_stays_together(
     assert second == ["tests/contract/test_container_engines.py", "tests/e2e/test_local_engine.py"]
 
 
+def test_what_needs_the_cdk_is_run_by_one_process() -> None:
+    [group] = groups(files_of(["tests/stacks", "tests/unit/stacks/test_boot_order.py"]), {})
+    assert "tests/stacks/test_home.py" in group
+
+
 def test_without_times_a_file_that_starts_local_mode_comes_before_a_unit_test() -> None:
     assert groups(files_of([HERE, "tests/e2e/test_demo.py"]), {})[0] == ["tests/e2e/test_demo.py"]
 
