@@ -248,7 +248,7 @@ class MemoryStore:
         return self._rows(partition)
 
     def _rows(self, partition: str) -> dict[str, bytes]:
-        return {sk: body for (pk, sk), body in sorted(self.items.items()) if pk == partition}
+        return dict(sorted((sk, body) for (pk, sk), body in self.items.items() if pk == partition))
 
     def read_many(self, keys: Iterable[Key]) -> dict[Key, bytes]:
         return {key: body for key in keys if (body := self.read(key)) is not None}

@@ -157,17 +157,21 @@ def _copier(shape: Any) -> Copier:
 
 def _structure(shape: Any) -> Copier:
     members, required = shape.members, frozenset(shape.required_members)
+    known = members.keys()
     copiers: dict[str, Copier] = {}  # each made at its first value: a shape may hold itself
 
     def made(name: str) -> Copier:
         return copiers.setdefault(name, _copier(members[name]))
 
-    def copy(value: Any) -> JSON:
+    def refuse(value: Any) -> None:
         _expect(isinstance(value, dict), value, shape)
-        if unknown := value.keys() - members.keys():
+        if unknown := value.keys() - known:
             raise ShapeMismatch(f": AWS has no {', '.join(sorted(unknown))} in {shape.name}")
-        if missing := required - value.keys():
-            raise ShapeMismatch(f": {', '.join(sorted(missing))} must be there in {shape.name}")
+        raise ShapeMismatch(f": {', '.join(sorted(required - value.keys()))} must be there in {shape.name}")
+
+    def copy(value: Any) -> JSON:
+        if not isinstance(value, dict) or not required <= value.keys() <= known:
+            refuse(value)
         copied, name = {}, ""
         try:
             for name, each in value.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
@@ -334,11 +334,11 @@ def _bucket(instance_id: str) -> int:
     return zlib.crc32(instance_id.encode()) % INSTANCE_BUCKETS
 
 
-_INSTANCE_FIELDS = [field.name for field in fields(Instance)]
-_POOL_FIELDS = [field.name for field in fields(Pool)]
+_INSTANCE_FIELDS = dict.fromkeys(field.name for field in fields(Instance))
+_POOL_FIELDS = dict.fromkeys(field.name for field in fields(Pool))
 
 
-def _record_of(thing: Instance | Pool, names: list[str]) -> dict[str, Any]:
+def _record_of(thing: Instance | Pool, names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(thing, name)) or name not in SELDOM}
 
 

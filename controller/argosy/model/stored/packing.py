@@ -46,9 +46,8 @@ def unpack(stored: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
 
 def _used(column: NDArray[Any], default: Any) -> NDArray[Any]:
     """The column up to the last row that differs from the default."""
-    different = column != column.dtype.type(default)
-    last = int(different[::-1].argmax()) if len(different) else 0
-    return column[: len(column) - last] if len(different) and different[len(different) - 1 - last] else column[:0]
+    different: NDArray[np.bool_] = column != column.dtype.type(default)
+    return column[: different.tobytes().rfind(True) + 1]
 
 
 def _columns(body: bytes) -> tuple[int, dict[str, NDArray[Any]]]:
