@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from argosy.aws.clients import AwsClients
 
+IMPORTED = ("argosy.api.actions", "argosy.engine.loop", "argosy.engine.tick", "argosy.aws.executor", "numpy.ma")
 CALLED = ("dynamodb", "ec2", "ecs", "events", "lambda", "s3", "scheduler", "sqs", "ssm")
 
 
@@ -94,8 +95,11 @@ def main() -> None:
 def warm() -> None:
     """Make the imports that the handlers make at their first call, and read the models of the services that they
     call."""
-    for module in ("argosy.api.actions", "argosy.engine.loop", "argosy.engine.tick", "argosy.aws.executor"):
+    from argosy.placement.query import parse
+
+    for module in IMPORTED:
         importlib.import_module(module)
+    parse("attribute:ecs.os-type exists")  # builds the parser
     clients = AwsClients("us-east-1")
     for service in CALLED:
         clients.get(service)
