@@ -42,7 +42,16 @@ type unpacking struct {
 	from    archive
 	into    *os.Root
 	links   []link
+	most    int64 // bytes that it may unpack to
+	left    int64
 }
+
+// An archive may unpack to leastBytes, or to mostTimes its own size; an entry counts as entryBytes besides its content.
+const (
+	leastBytes = 1 << 30
+	mostTimes  = 20
+	entryBytes = 512
+)
 
 type link struct{ name, target string }
 
@@ -53,7 +62,8 @@ func unpack(ctx context.Context, from archive, path, folder string) error {
 		return err
 	}
 	defer into.Close()
-	u := &unpacking{context: ctx, from: from, into: into}
+	most := max(leastBytes, mostTimes*from.size)
+	u := &unpacking{context: ctx, from: from, into: into, most: most, left: most}
 	if from.kind == kindWheel {
 		return u.wheel(path)
 	}
@@ -68,6 +78,18 @@ func (u *unpacking) refused(form string, values ...any) error {
 }
 
 func (u *unpacking) damaged(err error) error { return u.refused("cannot be read: %v", err) }
+
+// take the room of an entry; its content takes its own while it is written.
+func (u *unpacking) take(size uint64) error {
+	if u.left -= entryBytes; u.left < 0 || size > uint64(u.left) {
+		return u.tooLarge()
+	}
+	return nil
+}
+
+func (u *unpacking) tooLarge() error {
+	return u.refused("would unpack to more than %d MiB", u.most>>20)
+}
 
 func (u *unpacking) program(path string) error {
 	file, err := os.Open(path)
@@ -87,6 +109,9 @@ func (u *unpacking) program(path string) error {
 		}
 		if err != nil {
 			return u.damaged(err)
+		}
+		if err := u.take(uint64(member.Size)); err != nil {
+			return err
 		}
 		if err := u.member(member, members); err != nil {
 			return err
@@ -168,6 +193,9 @@ func (u *unpacking) copy(file *os.File, content io.Reader) error {
 	piece := make([]byte, 128<<10)
 	for u.context.Err() == nil {
 		count, err := content.Read(piece)
+		if u.left -= int64(count); u.left < 0 {
+			return u.tooLarge()
+		}
 		if _, full := file.Write(piece[:count]); full != nil {
 			return full
 		}
@@ -219,6 +247,9 @@ func (u *unpacking) wheel(path string) error {
 	}
 	defer opened.Close()
 	for _, each := range opened.File {
+		if err := u.take(each.UncompressedSize64); err != nil {
+			return err
+		}
 		name := importable(each.Name)
 		if name == "" || strings.HasSuffix(name, "/") {
 			continue

@@ -1,7 +1,8 @@
 """Unpacking an untrusted archive so that nothing lands outside its folder.
 
 Names are checked one by one, at the time of writing, so that a link from the archive itself cannot lead elsewhere. Only
-files, folders and links that stay inside are written; no owner, no set-user-id, no device.
+files, folders and links that stay inside are written; no owner, no set-user-id, no device. An archive may not unpack to
+many times its size: the disk is every task's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import IO
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.runner.order import RunnerFault
 
+LEAST_BYTES, MOST_TIMES = 1 << 30, 20  # an archive may unpack to so much, or to so many times its own size
+ENTRY_BYTES = 512  # that an entry without content counts
 _DAMAGED = (tarfile.TarError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 _IMPORTABLE = ("purelib", "platlib")  # folders of NAME.data whose files belong at the top (PEP 427)
 
@@ -27,19 +30,35 @@ _IMPORTABLE = ("purelib", "platlib")  # folders of NAME.data whose files belong 
 def unpack_program(archive: Path, folder: Path, uri: str) -> None:
     """A .tar.gz. Raises RunnerFault, which names the address, or OSError of the disk."""
     with _readable(uri), tarfile.open(archive, "r:gz") as opened:
+        left = _most_of(archive)
         for member in opened:
+            left = _less(left, member.size, archive, uri)  # of which the content cannot have more
             _unpack_member(opened, member, folder, uri)
 
 
 def unpack_wheel(archive: Path, folder: Path, uri: str) -> None:
     """A wheel's importable files. Raises RunnerFault, which names the address, or OSError of the disk."""
     with _readable(uri), zipfile.ZipFile(archive) as opened:
+        left = _most_of(archive)
         for info in opened.infolist():
+            left = _less(left, info.file_size, archive, uri)
             name = _importable(info.filename)
             if name and not info.is_dir():
                 target = _inside(folder, name, uri)
                 with opened.open(info) as source:
                     _write(target, source, executable=bool(info.external_attr >> 16 & 0o111))
+
+
+def _most_of(archive: Path) -> int:
+    return max(LEAST_BYTES, MOST_TIMES * archive.stat().st_size)
+
+
+def _less(left: int, size: int, archive: Path, uri: str) -> int:
+    """The bytes that are left for further entries. Raises RunnerFault."""
+    if (after := left - size - ENTRY_BYTES) < 0:
+        says = f"the archive {uri} would unpack to more than {_most_of(archive) >> 20} MiB"
+        raise RunnerFault(WRONG_REQUEST, says)
+    return after
 
 
 @contextmanager

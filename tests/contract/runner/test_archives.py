@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import struct
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +131,31 @@ def test_an_archive_that_is_not_what_the_job_says_is_refused(runner: RunnerUnder
     ended = runner.shell("echo ran", result="stdout", job=job)
     assert (ended.code, ended.out) == (64, b"")
     assert ended.sentence
+
+
+def zip_bomb() -> bytes:
+    """A wheel whose one member is said to have 3 GiB."""
+    packed = bytearray(wheel({"a.py": "x = 1"}))
+    for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = packed.index(mark) + place
+        packed[at : at + 4] = struct.pack("<I", 3 << 30)
+    return bytes(packed)
+
+
+def tar_bomb() -> bytes:
+    """Its one member is said to have 3 GiB of zeros, and the stream begins with them."""
+    header = tarfile.TarInfo("zeros")
+    header.size = 3 << 30
+    return gzip.compress(header.tobuf() + bytes(1 << 20))
+
+
+@pytest.mark.parametrize(("kind", "bomb"), [("wheel", zip_bomb), ("program", tar_bomb)])
+def test_a_bomb_is_refused_before_anything_of_it_is_written(
+    runner: RunnerUnderTest, kind: str, bomb: Callable[[], bytes]
+) -> None:
+    ended = runner.shell("echo ran", result="stdout", job=runner.job(runner.archive(bomb(), kind)))
+    assert (ended.code, ended.out) == (64, b"")
+    assert b"would unpack to more than 1024 MiB" in ended.err
 
 
 def test_what_is_no_archive_is_refused(runner: RunnerUnderTest) -> None:

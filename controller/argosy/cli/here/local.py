@@ -134,6 +134,7 @@ def local(
     base_image: BaseImage = None,
 ) -> None:
     """Start AWS on this machine and keep it running until Ctrl-C."""
+    try_port(port)
     from argosy.local.gpus import find_gpus, fitting_types
     from argosy.local.options import LocalOptions
     from argosy.local.run import serve
@@ -159,6 +160,16 @@ def local(
             serve(port, options, greet)
     except OSError as fault:
         raise cannot_start(port, fault) from fault
+
+
+def try_port(port: int) -> None:
+    """At once: the imports and the models take seconds. Raises CliError."""
+    import socket
+
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as fault:  # whose text names the address once more
+        raise cannot_start(port, OSError(fault.errno, os.strerror(fault.errno or 0))) from fault
 
 
 def cannot_start(port: int, fault: OSError) -> CliError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,10 +31,15 @@ class Lines:
 
     since: float = 0.0
     last: int = 0
-    pattern: re.Pattern[str] | None = None
+    pattern: Any = None  # compiled by RE2
 
     def matching(self, events: Iterable[Event]) -> Iterator[Event]:
-        return (event for event in events if self.pattern is None or self.pattern.search(event["message"]))
+        return (event for event in events if self.pattern is None or self.pattern.search(_in_utf8(event["message"])))
+
+
+def _in_utf8(text: str) -> str:
+    """RE2 takes no surrogates, which JSON may hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 class LinePrinter:
@@ -138,11 +142,22 @@ class Filter:
 
     def lines(self, now: float) -> Lines:
         """Raises CliError."""
-        try:
-            pattern = re.compile(self.grep) if self.grep is not None else None
-        except re.error as fault:
-            raise CliError(f"--grep {self.grep} is not a regular expression: {fault}.") from fault
-        return Lines(past_moment(self.since, now) if self.since else 0.0, self.tail or 0, pattern)
+        since = past_moment(self.since, now) if self.since else 0.0
+        return Lines(since, self.tail or 0, None if self.grep is None else _compiled(self.grep))
+
+
+def _compiled(text: str) -> Any:
+    """By RE2, in time that is linear in the line: a task's line could keep Python's engine at work for ever. Raises
+    CliError."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(text, options)
+    except re2.error as fault:
+        said = fault.args[0].decode() if isinstance(fault.args[0], bytes) else fault
+        raise CliError(f"--grep {text} is not a regular expression of RE2: {said}.") from fault
 
 
 def logs(

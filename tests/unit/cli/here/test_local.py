@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import re
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
-from argosy.cli.here.local import cannot_start, pythons_of, settings_of, welcome
+from argosy.cli.here.local import cannot_start, pythons_of, settings_of, try_port, welcome
 from argosy.cli.here.runtime import engine_of
 from argosy.cli.problems import CliError
 from tests.container_engines import install_fake
@@ -150,6 +151,15 @@ def test_what_keeps_local_mode_from_starting_is_named_and_is_not_always_the_port
     assert re.search(said, refusal.message)
     assert step in refusal.next_step
     assert bool(step) == bool(refusal.next_step)
+
+
+def test_a_taken_port_is_reported_before_anything_is_made() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(CliError, match=f"Cannot listen on 127.0.0.1:{port}"):
+            try_port(port)
+    try_port(port)
+    try_port(0)
 
 
 def test_behind_the_last_port_a_free_one_is_proposed() -> None:

@@ -169,6 +169,7 @@ def test_an_earlier_attempt_and_the_one_that_failed_last_can_be_asked_for() -> N
         (("--task", "1", "--failed"), "No attempt of task 1 has failed."),
         (("--task", "1", "--since", "yesterday"), "--since: 'yesterday' is not a time"),
         (("--task", "1", "--grep", "("), "is not a regular expression"),
+        (("--task", "1", "--grep", "(?=a)"), "is not a regular expression of RE2: invalid perl operator: (?="),
     ],
 )
 def test_output_that_cannot_be_shown_is_reported(words: tuple[str, ...], sentence: str) -> None:
@@ -192,6 +193,14 @@ def test_lines_can_be_chosen(words: tuple[str, ...], shown: list[str]) -> None:
     shell.now += 60
     printed = shell.argosy("logs", RUN_ID, "--task", "1", *words).stdout
     assert [each.split()[-1] for each in printed.splitlines()] == shown
+
+
+def test_no_line_keeps_a_pattern_at_work_for_ever() -> None:
+    """A10: with a backtracking engine this takes longer than the universe is old."""
+    hostile, surrogate = line(0, "a" * 200 + "!"), line(1, "\ud800 aaa")
+    shell = with_task(Logs(aa=[hostile, surrogate]), attempt(1, "aa"))
+    printed = shell.argosy("logs", RUN_ID, "--task", "1", "--grep", "(a+)+$").stdout
+    assert [each.split()[-1] for each in printed.splitlines()] == ["aaa"]
 
 
 def test_where_a_definition_of_the_user_s_own_logs_is_read() -> None:
