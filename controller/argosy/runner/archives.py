@@ -21,7 +21,7 @@ from typing import IO
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.runner.order import RunnerFault
 
-LEAST_BYTES, MOST_TIMES = 1 << 30, 20  # an archive may unpack to so much, or to so many times its own size
+LEAST_BYTES, MOST_TIMES = 1 << 30, 20  # an archive may unpack to this much, or to this multiple of its own size
 ENTRY_BYTES = 512  # that an entry without content counts
 _DAMAGED = (tarfile.TarError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 _IMPORTABLE = ("purelib", "platlib")  # folders of NAME.data whose files belong at the top (PEP 427)

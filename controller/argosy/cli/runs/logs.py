@@ -147,7 +147,7 @@ class Filter:
 
 
 def _compiled(text: str) -> Any:
-    """By RE2, in time that is linear in the line: a task's line could keep Python's engine at work for ever. Raises
+    """By RE2, in time that is linear in the line: a task's line could keep Python's engine at work forever. Raises
     CliError."""
     import re2
 
