@@ -8,6 +8,7 @@ import pytest
 
 from argosy.api.requests import page_token
 from argosy.api.views import iso
+from argosy.model.runs import MOST_GROUPS, note_failure
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Key
 from tests.builders import NOW
@@ -30,6 +31,19 @@ def test_a_run_shows_its_counts_failures_and_why_it_waits(desk: Desk) -> None:
     assert view["costUsd"] == pytest.approx(0.25 + 0.5 * 3.0)  # what was charged, and half an hour of the instance
     assert "taskList" not in view
     assert "cost" not in view
+
+
+def test_failures_beyond_the_groups_share_the_last_one(desk: Desk) -> None:
+    run_id = running(desk)
+    run = desk.state.runs[run_id]
+    run.failure_groups.clear()
+    for number in range(MOST_GROUPS + 9):
+        note_failure(run.failure_groups, run.reason_row(f"fault {number}"), 1, number, NOW)
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    groups = desk.body("DescribeRun", runId=run_id)["failureGroups"]
+    assert len(groups) == MOST_GROUPS
+    assert (groups[0]["reason"], groups[0]["exitCode"], groups[0]["count"]) == ("(other reasons)", None, 10)
 
 
 def test_a_run_shows_its_ledger_when_asked(desk: Desk) -> None:
