@@ -53,7 +53,7 @@ class Filled:
     held_by: IntArray  # (runs,) the first closed limit that the run's remaining tasks need; OPEN = none
     closed: BoolArray  # (limits,)
     free: IntArray  # (limits,) what is left
-    capped: BoolArray | None = None  # (groups, units) the caps that are reached
+    capped: BoolArray | None  # (groups, units) the caps that are reached
 
 
 def fill(

@@ -8,6 +8,7 @@ from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import ReadHistory, SetTarget
 from argosy.model.events import HistoryRead, HostStateChanged, InterruptionWarned, Observed, PoolShort
 from argosy.model.pools import Pool, SpotRecord
+from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from argosy.model.state import State
 from tests.builders import NOW, POLICY, begun, container_instance, fleet, host, instance_id, state_with, told
 
@@ -230,3 +231,14 @@ def test_the_accounts_record_stays_until_a_newer_one() -> None:
     state = state_with(fleet(record=SpotRecord(2.0, 50.0)))
     told(state, fleet(), now=NOW + 500)
     assert (the_pool(state).account_interruptions, the_pool(state).account_hours) == (2.0, 50.0)
+
+
+def test_an_instance_that_joins_with_the_runner_speaks_for_all_types_with_its_image_and_for_no_others() -> None:
+    types = ("c5.xlarge", "m5.xlarge", "g4dn.xlarge", "c6g.xlarge")
+    state = state_with(*map(fleet, types), host())
+    for pool in state.pools.values():
+        pool.without_runner_at = NOW - 600
+    told(
+        state, container_instance(attributes={"ecs.instance-type": "c5.xlarge", RUNNER_ATTRIBUTE: str(RUNNER_PROTOCOL)})
+    )
+    assert {pool.instance_type for pool in state.pools.values() if pool.without_runner_at} == {*types[2:]}

@@ -28,7 +28,10 @@ from tests.builders import (
     NOW,
     POLICY,
     begun,
+    container_instance,
     fleet,
+    host,
+    instance_id,
     state_with,
     told,
 )
@@ -85,6 +88,17 @@ def test_a_cap_on_gpus_holds_back_only_what_takes_gpus() -> None:
     run(state, 1, 9, queue="research", resources=gpus)
     second = run(state, 2, 9, queue="research")
     assert launches(decided(state, max_instances=4)) == {second: 9}
+
+
+def test_dollars_of_a_task_with_a_gpu_are_those_of_instances_with_gpus() -> None:
+    state = shared(cluster(4), research={"cap": {"usdPerHour": 0.4}})
+    told(state, fleet("g4dn.xlarge"), host(9, "g4dn.xlarge"), container_instance(9, gpus=1))
+    state.instances[instance_id(9)].price_usd_per_hour = 0.5
+    assert {each.use for each in use_of_queues(state)} == {0.0}
+    run(state, 1, 9, queue="research", resources={"vcpus": 1, "memory": 1024, "gpus": 1})
+    assert not launches(decided(state, max_instances=5))
+    state = shared(state, research={"cap": {"usdPerHour": 0.6}})
+    assert launches(decided(state, max_instances=5)).total() == 1
 
 
 def test_what_runs_already_counts() -> None:
