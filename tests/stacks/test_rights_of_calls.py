@@ -12,17 +12,20 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from botocore import xform_name
 
 from argosy.local.clients import child_environment
 from argosy.local.forks import Forks
 from tests.e2e.cluster import Cluster, cluster
 from tests.fakes import recorded_calls
+from tests.stacks.calls import Reached
 from tests.stacks.evaluated_rights import ACCOUNT, NEEDED, ROOT, Asked, managed, policies_of, results
 from tests.stacks.templates import Template
 
 JSON = dict[str, Any]
 CLUSTER = f"arn:aws:ecs:us-east-1:{ACCOUNT}:cluster/argosy"
 OURS = {"aws:ResourceTag/argosy:stage": "main"}
+CONTROLLER, API, WATCHDOG = "argosy-controller", "argosy-api", "argosy-watchdog"
 
 pytestmark = [pytest.mark.e2e, pytest.mark.stacks, pytest.mark.engine, NEEDED]
 
@@ -68,24 +71,34 @@ def started(said: JSON) -> list[Asked]:
     return [*in_our_cluster("ecs:RunTask", resource), *([tag] if "tags" in said else [])]
 
 
+INSTANCE_ROLE = arn("iam", "role/argosy-instance-us-east-1", "")
+
+
+TEMPLATE, IMAGE, SUBNET = (
+    arn("ec2", "launch-template/lt-1"),
+    "arn:aws:ec2:us-east-1::image/ami-1",
+    arn("ec2", "subnet/s"),
+)
+
+
 def fleet(said: JSON) -> list[Asked]:
-    return [Asked("ec2:ModifyFleet", arn("ec2", f"fleet/{said['FleetId']}"), OURS)]
-
-
-TEMPLATE = arn("ec2", "launch-template/lt-1")
+    """A change of what a fleet launches needs the rights on that, too."""
+    owned, others = [arn("ec2", f"fleet/{said['FleetId']}"), TEMPLATE], [IMAGE, SUBNET]
+    modified = [Asked("ec2:ModifyFleet", each, OURS if each in owned else {}) for each in [*owned, *others]]
+    return [*modified, *passed([INSTANCE_ROLE], "ec2.amazonaws.com")]
 
 
 def bought(said: JSON) -> list[Asked]:
     """On demand: EC2 asks for the rights of the fleet and for those of the launch."""
-    image, subnet = "arn:aws:ec2:us-east-1::image/ami-1", arn("ec2", "subnet/subnet-1")
     requested = {"aws:RequestTag/argosy:stage": said["TagSpecifications"][0]["Tags"][0]["Value"]}
     launched = [arn("ec2", f"{kind}/x-1") for kind in ("network-interface", "security-group", "volume")]
     with_template = {"ec2:LaunchTemplate": TEMPLATE}
     return [
+        *passed([INSTANCE_ROLE], "ec2.amazonaws.com"),
         Asked("ec2:CreateFleet", arn("ec2", "fleet/*"), requested),
-        *(Asked("ec2:CreateFleet", each, OURS) for each in (TEMPLATE, image, subnet, arn("ec2", "instance/*"))),
+        *(Asked("ec2:CreateFleet", each, OURS) for each in (TEMPLATE, IMAGE, SUBNET, arn("ec2", "instance/*"))),
         Asked("ec2:RunInstances", arn("ec2", "instance/*"), with_template),
-        *(Asked("ec2:RunInstances", each, {**OURS, **with_template}) for each in (TEMPLATE, image, subnet, *launched)),
+        *(Asked("ec2:RunInstances", each, {**OURS, **with_template}) for each in (TEMPLATE, IMAGE, SUBNET, *launched)),
         *(
             Asked("ec2:CreateTags", arn("ec2", f"{kind}/*"), {"ec2:CreateAction": action})
             for kind, action in (("fleet", "CreateFleet"), ("instance", "RunInstances"), ("volume", "RunInstances"))
@@ -126,6 +139,9 @@ BY_CALL: dict[str, Callable[[JSON], list[Asked]]] = {
     "ecs DescribeContainerInstances": lambda said: in_our_cluster(
         "ecs:DescribeContainerInstances", *said["containerInstances"]
     ),
+    "ecs UpdateContainerInstancesState": lambda said: in_our_cluster(
+        "ecs:UpdateContainerInstancesState", *said["containerInstances"]
+    ),
     "ecs RegisterTaskDefinition": lambda said: definition(said, "RegisterTaskDefinition"),
     "ecs DescribeTaskDefinition": lambda said: [Asked("ecs:DescribeTaskDefinition")],
     "ecs DeregisterTaskDefinition": lambda said: [Asked("ecs:DeregisterTaskDefinition")],
@@ -133,6 +149,9 @@ BY_CALL: dict[str, Callable[[JSON], list[Asked]]] = {
     "ec2 CreateFleet": bought,
     "ec2 TerminateInstances": lambda said: [
         Asked("ec2:TerminateInstances", arn("ec2", f"instance/{each}"), OURS) for each in said["InstanceIds"]
+    ],
+    "ec2 GetConsoleOutput": lambda said: [
+        Asked("ec2:GetConsoleOutput", arn("ec2", f"instance/{said['InstanceId']}"), OURS)
     ],
     "ec2 DescribeFleetHistory": lambda said: [
         Asked("ec2:DescribeFleetHistory", arn("ec2", f"fleet/{said['FleetId']}"))
@@ -151,6 +170,9 @@ BY_CALL: dict[str, Callable[[JSON], list[Asked]]] = {
     "scheduler CreateSchedule": lambda said: schedule(said, "scheduler:CreateSchedule"),
     "scheduler UpdateSchedule": lambda said: schedule(said, "scheduler:UpdateSchedule"),
     "scheduler DeleteSchedule": lambda said: schedule(said, "scheduler:DeleteSchedule"),
+    "ecr DescribeImages": lambda said: [
+        Asked("ecr:DescribeImages", arn("ecr", f"repository/{said['repositoryName']}"))
+    ],
     "ssm GetParameter": lambda said: [Asked("ssm:GetParameter", arn("ssm", f"parameter{said['Name']}"))],
 }
 
@@ -209,7 +231,7 @@ def test_every_call_of_a_function_is_allowed_by_its_role(
     policies = {name: policies_of(home, home.function_role(name)) for name in ("argosy-api", "argosy-controller")}
     asked = {
         json.dumps([function, each.action, each.resource, each.context]): (policies[function], each)
-        for function, service, operation, said in recorded
+        for function, service, operation, said in [*recorded, *OTHER_CALLS]
         for each in asked_of(service, operation, said)
     }
     found = dict(zip(asked, results(list(asked.values())), strict=True))
@@ -217,9 +239,45 @@ def test_every_call_of_a_function_is_allowed_by_its_role(
     assert len({(function, service, operation) for function, service, operation, _ in recorded}) > 30
 
 
+# Calls for which `use` gives no occasion.
+HOST, DEFINITION = arn("ecs", "container-instance/argosy/0"), {"taskDefinition": "argosy-x:1"}
+TO_BUY = {"TagSpecifications": [{"Tags": [{"Key": "argosy:stage", "Value": "main"}]}]}
+OTHER_CALLS: list[tuple[str, str, str, JSON]] = [
+    (CONTROLLER, "ecs", "UpdateContainerInstancesState", {"containerInstances": [HOST]}),
+    (CONTROLLER, "ecs", "DescribeTasks", {"tasks": ["0"]}),
+    (CONTROLLER, "ec2", "GetConsoleOutput", {"InstanceId": "i-1"}),
+    (CONTROLLER, "ec2", "CreateFleet", TO_BUY),
+    (CONTROLLER, "ec2", "DescribeFleetHistory", {"FleetId": "fleet-1"}),
+    (CONTROLLER, "ec2", "DescribeInstanceTypeOfferings", {}),
+    (CONTROLLER, "events", "DisableRule", {"Name": "argosy-tick"}),
+    (CONTROLLER, "dynamodb", "BatchGetItem", {}),
+    (API, "ecs", "DescribeTaskDefinition", DEFINITION),
+    (API, "ssm", "GetParameter", {"Name": "/argosy/images/digits"}),
+    (API, "ecr", "DescribeImages", {"repositoryName": "digits"}),
+    (API, "events", "PutEvents", {"Entries": [{"Source": "argosy"}]}),
+    (API, "s3", "GetObject", {"Bucket": "argosy-results", "Key": "run/spec.json"}),
+]
+# Rights that an owner gives by a setting, and a name that is no call of the api (`test_rights_and_calls`).
+NOT_HERE = {"ec2:get_spot_placement_scores", "ec2:get_capacity_manager_metric_data", "ec2:describe_availability_zones"}
+NOT_HERE |= {"elbv2:register_targets", "elbv2:deregister_targets"}
+NO_CALLS = {API: {"events:disable_rule"}, CONTROLLER: set[str]()}
+
+
+@pytest.mark.parametrize("function", [API, CONTROLLER])
+def test_every_call_that_a_function_can_make_is_among_those_that_are_judged(
+    function: str, recorded: list[tuple[str, str, str, JSON]]
+) -> None:
+    judged = {
+        f"{service}:{xform_name(operation)}"
+        for name, service, operation, _ in [*recorded, *OTHER_CALLS]
+        if name == function
+    }
+    made = Reached([("argosy.handlers", function.removeprefix("argosy-"))]).operations()
+    assert made - NOT_HERE - NO_CALLS[function] - judged == set()
+
+
 STATE = arn("dynamodb", "table/argosy-state")
 RESULTS = "arn:aws:s3:::argosy-results"
-CONTROLLER, API, WATCHDOG = "argosy-controller", "argosy-api", "argosy-watchdog"
 TASK, INSTANCE, SUBMITTER, MEMBER = "argosy-task", "argosy-instance-us-east-1", "argosy-submitter", "argosy-member"
 OTHERS: JSON = {"ecs:cluster": arn("ecs", "cluster/other")}
 NEVER: list[tuple[str, Asked]] = [
