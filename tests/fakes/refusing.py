@@ -17,12 +17,12 @@ DENIED = (
 
 
 class Refusing:
-    """A client in front of another one. `answers`: by operation, the code and message of its refusal. `meant`: which of
-    its requests are refused."""
+    """A client in front of another one. `answers`: by operation, the code and message of its refusal, or what botocore
+    raises. `meant`: which of its requests are refused."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self.answers: dict[str, tuple[str, str]] = {}
+        self.answers: dict[str, tuple[str, str] | Exception] = {}
         self.meant: Callable[[dict[str, Any]], bool] = lambda request: True
         self.refused = 0  # calls
 
@@ -35,7 +35,8 @@ class Refusing:
             if not self.meant(request):
                 return call(*args, **request)
             self.refused += 1
-            raise refusal(*self.answers[name])
+            answer = self.answers[name]
+            raise answer if isinstance(answer, Exception) else refusal(*answer)
 
         return refuse
 

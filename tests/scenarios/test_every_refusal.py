@@ -3,13 +3,21 @@ and no other reason, and once it ends the run goes on."""
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
+from rich.console import Console
 
-from argosy.aws.errors import FailureKind, classify
+from argosy.api.views import full_run_view
+from argosy.aws.errors import NO_CLUSTER, FailureKind, classify
+from argosy.cli.runs.next_steps import next_steps
+from argosy.cli.runs.views import facts
+from argosy.cli.session import Session, Tools
+from argosy.client.aws_clients import Connection
+from argosy.figures.run import run_page
 from argosy.model.runs import RunStatus
 from tests.fakes.aws import operations, refusal
 from tests.fakes.refusing import refusing
@@ -20,9 +28,7 @@ WORDS = "as AWS words it"
 OTHER_REASONS = ("maxInstances", "no fleets yet", "ordered instances", "did not arrive", "on their way", "starts with")
 ECS_CALLS = ("run_task", "register_task_definition", "describe_task_definition")
 OF_EC2 = json.loads(files("argosy.emulator.ec2").joinpath("error_codes.json").read_text(encoding="utf-8"))
-NO_CLUSTER = (
-    "ClusterNotFoundException"  # about one cell and no run: its instance is avoided, and no sentence says why yet
-)
+SESSION = Session(Tools(), Connection())
 KIND_OF = {code: kind for kind, codes in OF_EC2["codes"].items() for code in codes} | {
     code: each["kind"] for code, each in OF_EC2["elsewhere"].items()
 }
@@ -42,7 +48,18 @@ def all_cases() -> Iterator[tuple[str, str, str]]:
         yield "ec2", "describe_fleets", code
     for call in ECS_CALLS:
         codes = [shape.name for shape in operations("ecs")[call].error_shapes]
-        yield from (("ecs", call, code) for code in codes if code != NO_CLUSTER)
+        yield from (("ecs", call, code) for code in codes)
+
+
+def shown(cluster: Controlled) -> list[str]:
+    """Why the run waits, as `argosy status`, `argosy explain` and the page say it."""
+    view = full_run_view(cluster.record())
+    status = Console(file=io.StringIO(), width=10_000)
+    status.print(facts(view))
+    told = [line for line in status.file.getvalue().splitlines() if line.startswith("waiting")]
+    (on_page,) = [each for each in run_page(view, None, None).warnings if each.startswith("Waiting: ")]
+    assert next_steps(SESSION, view)[0] == f"next: argosy explain {view['runId']}"
+    return [*told, on_page, cluster.explained()]
 
 
 def check(service: str, call: str, code: str) -> None:
@@ -56,7 +73,7 @@ def check(service: str, call: str, code: str) -> None:
         refused_for += bool(client.refused)
         cluster.tick()
         if refused_for > TICKS and not cluster.record().status_reason:
-            for sentence in (cluster.record().waiting, cluster.explained()):
+            for sentence in shown(cluster):
                 assert code in sentence, refused_for
                 assert WORDS in sentence
                 assert not [other for other in OTHER_REASONS if other in sentence]
@@ -86,6 +103,7 @@ def test_the_table_names_at_least_forty_codes_and_each_is_classed_as_its_source_
             for code in (*ONE_OF_EACH, "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded")
         ),
         ("ec2", "describe_fleets", "UnauthorizedOperation"),
+        ("ecs", "run_task", NO_CLUSTER),
         *(("ecs", call, code) for call in ECS_CALLS for code in ("AccessDeniedException", "RequestTimeTooSkewed")),
     ],
 )

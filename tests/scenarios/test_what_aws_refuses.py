@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from argosy.api.views import fleet_view
 from argosy.engine.report import TickReport
@@ -80,25 +81,33 @@ def test_a_listing_that_breaks_off_is_the_reason_and_never_no_fleets_yet(operati
     assert cluster.record().status == RunStatus.SUCCEEDED
 
 
+@pytest.mark.parametrize(("call", "purchase"), [("modify_fleet", "spot"), ("create_fleet", "on-demand")])
 @pytest.mark.parametrize(
-    "answer",
-    [("RequestLimitExceeded", "Request limit exceeded."), ("InternalError", "An internal error has occurred.")],
+    ("answer", "words"),
+    [
+        (("RequestLimitExceeded", "Request limit exceeded."), "RequestLimitExceeded"),
+        (("InternalError", "An internal error has occurred."), "InternalError"),
+        (ReadTimeoutError(endpoint_url="https://ec2.us-east-1.amazonaws.com"), "ReadTimeoutError: Read timeout"),
+    ],
 )
-def test_an_order_that_does_not_get_through_stays_and_says_so(answer: tuple[str, str]) -> None:
+def test_an_order_that_does_not_get_through_stays_and_says_so(
+    answer: tuple[str, str] | Exception, words: str, call: str, purchase: str
+) -> None:
     cluster = Controlled(zones=("us-east-1a",))
     ec2 = refusing(cluster, "ec2")
-    ec2.answers["modify_fleet"] = answer
-    cluster.submit(4)
+    ec2.answers[call] = answer
+    cluster.submit(4, capacity={"purchase": purchase})
     for number in range(40):
         cluster.tick()
         if number >= TICKS:
             for sentence in (cluster.record().waiting, cluster.explained()):
-                assert answer[0] in sentence, number
+                assert words in sentence, number
                 assert "until this is fixed" not in sentence
                 assert not any(other in sentence for other in ("did not arrive", "on their way", "join the cluster"))
     ec2.answers.clear()
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
+    assert not cluster.live_instances()
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ _FAULTY_REQUEST = """
     ValidationException ValidationError SerializationException MalformedQueryString InvalidArgument InvalidBucketName
     EntityTooLarge KeyTooLongError UnsupportedFeatureException PlatformTaskDefinitionIncompatibilityException
     PlatformUnknownException InvalidAction UnknownOperationException"""
+NO_CLUSTER = "ClusterNotFoundException"
 FAULTY_REQUEST = frozenset(_FAULTY_REQUEST.split())
 # The reasons that DynamoDB gives when it cancels a transaction because capacity is lacking.
 _THROTTLED_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}

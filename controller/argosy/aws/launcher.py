@@ -34,7 +34,7 @@ from botocore.exceptions import ClientError
 
 from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, chunks, pages, read_each, shielded
 from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
-from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify, is_definition_gone
+from argosy.aws.errors import AWS_ERRORS, NO_CLUSTER, CallFailure, FailureKind, classify, is_definition_gone
 from argosy.aws.items import passes
 from argosy.aws.preparation import NotNow, RunPreparation
 from argosy.messages.ecs import task_seen
@@ -147,7 +147,7 @@ class TaskLauncher:
         try:
             return _outcome(launch.key, cell.ecs.run_task(cluster=cell.cluster, **request))
         except AWS_ERRORS as error:
-            return _failure(launch.key, error, cell)
+            return _failure(launch.key, error, cell, is_only=len(self._cells) == 1)
 
     def _checked(self, launch: Launch, request: Mapping[str, Any], refused: LaunchRefused, deadline: float) -> Event:
         """A refusal does not prove that nothing started (reliability.md row 2): sending the same token again does."""
@@ -268,7 +268,8 @@ def _outcome(key: AttemptKey, answer: Mapping[str, Any]) -> Event:
     return LaunchInDoubt(key, "the answer had neither tasks nor failures")
 
 
-def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
+def _failure(key: AttemptKey, error: Exception, cell: Cell, *, is_only: bool) -> Event:
+    """is_only: a cell without a cluster takes no task of any run, and no other cell can."""
     fault = classify(error)
     if fault.kind is FailureKind.THROTTLED:
         cell.rates.launches.throttled()
@@ -281,7 +282,8 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell) -> Event:
         return LaunchAccepted(key, str(arns[0])) if arns else LaunchInDoubt(key, fault.text)
     if fault.kind is FailureKind.IN_DOUBT:
         return LaunchInDoubt(key, fault.text)
-    return _refused(key, fault)
+    found = _refused(key, fault)
+    return replace(found, denied=found.denied or (is_only and fault.code == NO_CLUSTER))
 
 
 def _refused(key: AttemptKey, fault: CallFailure) -> LaunchRefused:

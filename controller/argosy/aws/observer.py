@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from argosy.aws.cell import Cell, chunks, pages, read_each
-from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
+from argosy.aws.errors import AWS_ERRORS, NO_CLUSTER, FailureKind, classify
 from argosy.aws.fleets import AwsFleets
 from argosy.messages.ecs import container_instance_seen, task_seen
 from argosy.model.arns import cell_of, name_of
@@ -37,10 +37,6 @@ SWEEP_LIMIT_S = 25.0
 # After this, a sweep of thousands of instances continues in the next tick. Launches wait during the sweep, and AWS's
 # bucket holds about two seconds of them (100 calls at 40/s), less the time for deciding and committing.
 SLICE_S = 0.5
-
-# The stack of a cell that the settings name may not be there yet, or not any more. Its listings are empty, and those of
-# the other cells stay complete: otherwise nothing could be found lost anywhere.
-NO_CLUSTER = "ClusterNotFoundException"
 
 log = logging.getLogger(__name__)
 Wait = Callable[[Cell], None]  # for a read of that cell; raises when there is no time for it
@@ -223,6 +219,8 @@ def _gather(
     except AWS_ERRORS as error:
         fault = classify(error)
         if fault.code == NO_CLUSTER:
+            # The stack of a cell that the settings name may not be there yet, or not any more. Its listings are empty,
+            # and those of the other cells stay complete: otherwise nothing could be found lost anywhere.
             log.warning("there is no cluster in %s, so it has no %s", cell.name, what)
             return True
         if fault.kind is FailureKind.THROTTLED and what in ("tasks", "container instances"):

@@ -23,6 +23,7 @@ from argosy.messages.fleet_faults import refusal, shortage
 from argosy.model.events import Event, HostSeen, NotCarriedOut, OrderAnswered
 from argosy.model.instances import Purchase
 from argosy.model.pools import Pool
+from argosy.model.setbacks import Subject, What
 
 _FEWER = "UnfulfillableCapacity"  # if EC2 names no error
 
@@ -66,7 +67,7 @@ class OnDemandOrders:
             return _short(pool, fault.code, fault.message)
         if fault.lasting:
             return replace(refusal(pool.key, fault.code, fault.message), only=Purchase.ON_DEMAND, refused=False)
-        return NotCarriedOut(f"{pool.key}: {fault.text}")
+        return NotCarriedOut(fault.text, about=Subject(What.ORDER, pool.key), passing=True)
 
     def _launched(self, pool: Pool, answer: Mapping[str, Any]) -> list[HostSeen]:
         now, fleet_id = self._clock(), str(answer.get("FleetId") or "")

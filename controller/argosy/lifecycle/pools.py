@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from argosy.catalogue.lookup import image_of
 from argosy.catalogue.quotas import quota_key
+from argosy.lifecycle.setbacks import carried_out
 from argosy.model.events import FleetSeen, HistoryRead, Observed, OrderAnswered, PoolShort, TargetAccepted
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
+from argosy.model.setbacks import What
 from argosy.model.state import State
 
 CLOSED = "its cell is closed: "  # begins the cordon of an instance
@@ -113,6 +115,7 @@ def fleet_told(state: State, told: TargetAccepted) -> None:
 
 
 def order_answered(state: State, told: OrderAnswered) -> None:
+    carried_out(state, What.ORDER, told.pool)
     pool = state.pools[told.pool]
     if told.order == pool.on_demand_order:
         pool.on_demand_count = 0
@@ -121,6 +124,8 @@ def order_answered(state: State, told: OrderAnswered) -> None:
 
 def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:
     """`pool` is a pool's key or its fleet's id: EC2's events name the fleet."""
+    if event.only is Purchase.ON_DEMAND:
+        carried_out(state, What.ORDER, event.pool)
     for pool in list(state.pools.values()):
         if event.pool in (pool.key, pool.fleet_id):
             run_short(state, pool, event, now, policy)

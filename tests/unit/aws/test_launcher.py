@@ -83,7 +83,10 @@ def test_a_launch_that_is_answered_with_a_task_is_accepted_with_its_gpus() -> No
             [refusal("ClientException", "TaskDefinition is inactive")] * 2,
             LaunchRefused(KEY, "ClientException", "TaskDefinition is inactive", denied=True),
         ),
-        ([refusal("ClusterNotFoundException", "gone")] * 2, LaunchRefused(KEY, "ClusterNotFoundException", "gone")),
+        (  # there is no other cell
+            [refusal("ClusterNotFoundException", "gone")] * 2,
+            LaunchRefused(KEY, "ClusterNotFoundException", "gone", denied=True),
+        ),
         (
             [NO_ROOM, LOST],
             LaunchInDoubt(KEY, 'ReadTimeoutError: Read timeout on endpoint URL: "https://ecs.us-east-1.amazonaws.com"'),

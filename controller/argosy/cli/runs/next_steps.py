@@ -19,7 +19,8 @@ def next_steps(session: Session, view: Any, delivered: bool = False) -> list[str
         return [f"next: {session.again(step)}" for step in (f"env status {view['environment']}", f"tasks {run}")]
     steps = []
     if view["status"] not in TERMINAL:
-        steps = [f"watch {run}"] if view["status"] == CANCELLING else [f"watch {run}", f"cancel {run}"]
+        steps = [f"explain {run}"] if view.get("waiting") else []
+        steps += [f"watch {run}"] if view["status"] == CANCELLING else [f"watch {run}", f"cancel {run}"]
     elif view["tasks"]["succeeded"] and view.get("expectsResult", True) and not delivered:
         steps = [f"results {run} --download {view['name']}-results"]
     if view["status"] in TERMINAL and _stopped_by_budget(view):

@@ -8,12 +8,13 @@ as well: until it has accepted that order, the sentence is about the first refus
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from argosy.market.cover import tasks_per_instance
 from argosy.market.daemons import daemons_of
 from argosy.market.offers import offers_of
+from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer, Pool
 from argosy.model.runs import Run
@@ -39,8 +40,10 @@ def why_refused(moment: Moment, batch: Batch, *, coming: bool = False, limited: 
     limited: whether one of the run's own limits is reached. If either is true, or maxInstances is reached, a refusal
     counts only if AWS refuses every pool that has capacity."""
     state, now = moment.state, moment.now
-    pools = [state.pools[key] for key in sorted({offer.pool for offer in offers_for(moment, batch, math.inf)})]
-    refusals = [(pool, _refusal_of(pool, moment, ordered=coming or pool.cools_off(now))) for pool in pools]
+    offers = offers_for(moment, batch, math.inf)
+    pools = [state.pools[key] for key in sorted({offer.pool for offer in offers})]
+    spot = {offer.pool for offer in offers if offer.purchase is Purchase.SPOT}
+    refusals = [(pool, _refusal_of(pool, moment, spot, ordered=coming or pool.cools_off(now))) for pool in pools]
     others = any(not refusal and not pool.cools_off(now) for pool, refusal in refusals)
     if others and (coming or limited or moment.instances_left() <= 0):
         return ""
@@ -59,10 +62,11 @@ def waits_for_answer(moment: Moment, run: Run, is_sent: bool) -> bool:
     return any(subject in setbacks and setbacks[subject].holds(moment.now) for subject in subjects)
 
 
-def _refusal_of(pool: Pool, moment: Moment, *, ordered: bool) -> Setback | None:
-    """AWS refuses to take its order or, where one is `ordered`, to show its instances; None = it refuses nothing."""
+def _refusal_of(pool: Pool, moment: Moment, spot: Set[str], *, ordered: bool) -> Setback | None:
+    """AWS refuses to take its order or, where one is `ordered`, to show its instances; None = it refuses nothing.
+    spot: pools that offer spot to the batch, which waits for no on-demand order."""
     setbacks = moment.state.setbacks
-    subjects = [Subject(What.TARGET, pool.key)]
+    subjects = [Subject(What.TARGET, pool.key)] + [Subject(What.ORDER, pool.key)] * (pool.key not in spot)
     if ordered:
         subjects += [Subject(What.LIST, f"{what} {pool.cell}") for what in ("hosts", "container instances")]
     found = [setbacks[subject] for subject in subjects if subject in setbacks]
