@@ -74,7 +74,9 @@ def test_a_listed_price_counts_from_then_on_and_is_stored() -> None:
 def test_without_a_listed_price_the_shipped_one_stays(price_list: Any) -> None:
     cluster = listening(price_list)
     assert prices_of(cluster) == {SHIPPED}
-    assert b"listed" not in cluster.store.items[documents.STATE, documents.POOLS]
+    stored = documents.decode(cluster.store.items[documents.STATE, documents.POOLS])
+    assert stored
+    assert all("listed_usd_per_hour" not in each for each in stored)
 
 
 def test_it_is_asked_once_a_day_page_by_page_and_an_hour_after_a_failure() -> None:
