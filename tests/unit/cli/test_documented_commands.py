@@ -174,6 +174,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("local --cells us-east-1,eu-west-1 --runtime podman", {"cells": "us-east-1,eu-west-1", "runtime": "podman"}),
     ("local --state mine --fresh", {"state": Path("mine"), "fresh": True}),
     ("local --no-state", {"no_state": True}),
+    ("local --pretend-gpus", {"pretend_gpus": True}),
     ("local --reading all", {"reading": ["all"]}),
     ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),
     ("local --runtime docker --base-image mine:1", {"runtime": "docker", "base_image": "mine:1"}),
