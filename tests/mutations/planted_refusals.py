@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from argosy.api.waiting import explanation
+from argosy.aws import launcher
+from argosy.aws.errors import NO_CLUSTER
+from argosy.aws.on_demand import OnDemandOrders
 from argosy.lifecycle import refusals
+from argosy.model.events import NotCarriedOut
 from argosy.scheduler.buying import reasons, remarks
 from tests.fakes.refusing import DENIED
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -41,3 +47,38 @@ def remarks_hide_refused_launches(patch: Patch) -> None:
 )
 def explain_overlooks_refusals(patch: Patch) -> None:
     patch.setattr(explanation, "is_refused", lambda state, run: False)
+
+
+@planted(
+    "an on-demand order that EC2 leaves unanswered leaves no word",
+    check=scenario(
+        STORIES,
+        "test_an_order_that_does_not_get_through_stays_and_says_so",
+        ("InternalError", "An internal error has occurred."),
+        "InternalError",
+        "create_fleet",
+        "on-demand",
+    ),
+)
+def unanswered_orders_are_silent(patch: Patch) -> None:
+    real = OnDemandOrders._failed
+
+    def failed(self: OnDemandOrders, *order: Any) -> Any:
+        event = real(self, *order)
+        return NotCarriedOut(event.reason) if isinstance(event, NotCarriedOut) else event
+
+    patch.setattr(OnDemandOrders, "_failed", failed)
+
+
+@planted(
+    "where ECS finds no cluster, one instance after the other is avoided",
+    check=scenario(
+        "tests.scenarios.test_every_refusal",
+        "test_a_refusal_of_each_class_is_named_at_once_and_the_run_goes_on_afterwards",
+        "ecs",
+        "run_task",
+        NO_CLUSTER,
+    ),
+)
+def missing_clusters_are_hidden(patch: Patch) -> None:
+    patch.setattr(launcher, "NO_CLUSTER", "")
