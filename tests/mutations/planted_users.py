@@ -58,12 +58,6 @@ def deployments_reset_the_number(patch: Patch) -> None:
     reworded(patch, environments._deploy, "wanted != env.spec_desired", "True")
 
 
-@planted("a roll-back that fails is rolled back again", check=planned(crowd(0)))
-def roll_backs_roll_back(patch: Patch) -> None:
-    words = "failed.is_rollback or not wishes or back is None or back.number == failed.revision"
-    reworded(patch, deployments._back_to, words, "not wishes or back is None")
-
-
 @planted("a revision that says not to is rolled back", check=kept_up(54))
 def wishes_are_not_looked_at(patch: Patch) -> None:
     reworded(patch, deployments._back_to, "or not wishes", "")
@@ -74,14 +68,9 @@ def room_is_taken_at_once(patch: Patch) -> None:
     reworded(patch, reclaim.reclaims, ">= reclaim.after_s", ">= 0.0")
 
 
-@planted("a task that may start at any end of its own one is cancelled when that fails", check=planned(crowd(0)))
-def any_end_means_success(patch: Patch) -> None:
-    reworded(patch, dependencies._follow, "& (not dependency.on_end)", "")
-
-
-@planted("cancelling through an entrance takes dependents of other queues along", check=planned(crowd(0)))
-def dependents_of_all_queues_go(patch: Patch) -> None:
-    reworded(patch, dependencies.cancelled_with, 'request.queue not in ("", its)', "False")
+@planted("a full commit leaves a run waiting for what has ended", check=planned(crowd(14)))
+def reasons_outlive_their_dependencies(patch: Patch) -> None:
+    reworded(patch, dependencies._meet, "run.waiting if run.unmet else", "run.waiting or")
 
 
 @planted("a service is scaled through the entrance of another queue", check=planned(crowd(3)))

@@ -31,9 +31,9 @@ class DependencyChecker(Checker):
 
     def committed(self, commit: Commit) -> None:
         self._look()
-        for run_id, job in self.facts.jobs.items():
-            if any(each["type"] == "N_TO_N" for each in job.spec.get("dependsOn", ())):
-                self._check_cancelled(run_id, job.spec, commit)
+        for run_id, each in self.facts.jobs.items():
+            if any(other["type"] == "N_TO_N" for other in each.spec.get("dependsOn", ())):
+                self._check_cancelled(run_id, each.spec, commit)
         for intent in commit.intents:
             job = self.facts.jobs.get(intent.key.run_id)
             if job is not None:

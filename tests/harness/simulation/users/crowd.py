@@ -33,23 +33,25 @@ PRESSED, LONGER = 0.3, 3.0  # share of crowds on the fewest instances; how much 
 PRESSED_S = 30.0  # between two submissions of theirs
 RARE = kinds_of("tight-budget,tight-hourly-cap,time-limit,deadline,cancel,dependency")  # with these
 FULL = 0.3  # share of crowds whose commits are soon full
-SMALL_COMMITS = {
-    "max_dirty_documents": 24,
-    "max_settling_documents": 28,
-    "full_commit_documents": 42,
-    "max_promised_documents": 10,
-}
 VCPUS, GPUS = (0.25, 0.5, 1, 1, 2, 4), (0, 0, 0, 1)
 PLACED = 0.4  # share of runs that say where their tasks go
-STRATEGIES = (
+STRATEGIES: tuple[list[str], ...] = (
     ["spread:attribute:ecs.availability-zone", "binpack:memory"],
     ["spread:instanceId"],
     ["random"],
     ["binpack:cpu"],
     [],
 )
-CONSTRAINTS = ([], [], ["distinctInstance"], ["attribute:ecs.availability-zone exists", "runningTasksCount < 3"])
-SOFT = ([], [{"expression": "attribute:ecs.availability-zone == us-east-1b", "weight": 3}])
+CONSTRAINTS: tuple[list[str], ...] = (
+    [],
+    [],
+    ["distinctInstance"],
+    ["attribute:ecs.availability-zone exists", "runningTasksCount < 3"],
+)
+SOFT: tuple[list[dict[str, Any]], ...] = (
+    [],
+    [{"expression": "attribute:ecs.availability-zone == us-east-1b", "weight": 3}],
+)
 SMALLEST: Mapping[str, Any] = {"vcpus": 0.25, "memory": 256, "gpus": 0}  # it fits the default queue of every document
 
 
@@ -69,7 +71,8 @@ def as_crowd(plan: TrialPlan) -> TrialPlan:
         return plan
     policy = replace(plan.policy, unaffordable_patience_s=PATIENCE_S)
     if share(plan.seed, "crowd commits") < FULL:
-        policy = replace(policy, **SMALL_COMMITS)
+        policy = replace(policy, max_dirty_documents=24, max_settling_documents=28)
+        policy = replace(policy, full_commit_documents=42, max_promised_documents=10)
     more = 1 if is_pressed(plan) else max(0, plan.instances - FEWEST_INSTANCES) + 1
     instances = min(plan.instances, FEWEST_INSTANCES + int(more * share(plan.seed, "crowd instances")))
     schedules, members = max(plan.schedules, SCHEDULED), max(plan.members, MEMBERS)
@@ -125,8 +128,8 @@ def _pressed(job: SimulatedJob, seed: int, number: int) -> SimulatedJob:
     drawn = share(seed, "crowd pressed", number)
     queue = "prod" if number >= RUNS // 2 and drawn < 0.6 else NAMES[int(len(NAMES) * drawn)]
     spec = {name: value for name, value in job.spec.items() if name != "preemptible"} | {"queue": queue}
-    lasts = {"shortest_s": LONGER * job.shortest_s, "longest_s": LONGER * job.longest_s}
-    return replace(job, spec=spec, submitted_after_s=1.0 + PRESSED_S * number, **lasts)
+    its = replace(job, spec=spec, submitted_after_s=1.0 + PRESSED_S * number)
+    return replace(its, shortest_s=LONGER * job.shortest_s, longest_s=LONGER * job.longest_s)
 
 
 def terms_of_service(plan: TrialPlan) -> dict[str, Any]:
