@@ -157,7 +157,7 @@ class ReasonChecker(Checker):
             others |= found
             pending += found
         queues = self.facts.stored.sharing.queues()
-        its = {"", record.queue if record.queue in queues else DEFAULT_QUEUE}
+        its = {"", record.queue, record.queue if record.queue in queues else DEFAULT_QUEUE}
         went = [other for other in others & self._with_dependents.keys() if its & self._with_dependents[other]]
         named = (f"cancelled with {other}, which it depends on" for other in went)
         return record.status_reason in named

@@ -80,7 +80,7 @@ class EnvironmentDesk:
         self._wishes.append(_Asked(action, {"name": self._name, **fields}))
 
     def stranger(self, request: JSON, came: Came) -> bool:
-        """Whether a request of somebody who comes in like this is accepted."""
+        """Whether a request of another user, who comes in like this, is accepted."""
         try:
             return bool(self._desk.ask(request, came)["statusCode"] == 200)
         except (Crash, ClientError, BotoCoreError, *FAULTS):

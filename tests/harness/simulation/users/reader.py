@@ -1,8 +1,8 @@
 """Does every view answer, whatever is stored?
 
-Between two steps a reader sometimes asks one of the api's questions, at a moment that nobody chose: while requests wait
-in the inbox, tasks start and documents change. `views`: each is answered, or refused as unknown; none raises, and a
-page's token leads to the next page. Documents that are damaged, or of the next version, excuse a refusal.
+Between two steps a reader sometimes asks one of the api's questions, at any moment: while requests wait in the inbox,
+tasks start and documents change. `views`: each is answered, or refused as unknown; none raises, and a page's token
+leads to the next page. A damaged document excuses a refusal.
 """
 
 from __future__ import annotations
