@@ -14,6 +14,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,23 +23,25 @@ import coverage
 
 # Rooms that trials are there for; of `api` and `aws`, what the controller itself calls.
 ROOMS = ("api", "aws", "engine", "lifecycle", "market", "messages", "model", "placement", "scheduler", "sharing")
-CHANCE = 0.3  # of schedules, of changes to open runs, and of entrances of queues, as `simulate` draws them
+CHANCE, CROWDED = 0.3, 0.1  # of schedules, changes to open runs, and entrances; of crowds, as `simulate` draws them
 
 
 class Reach(NamedTuple):
     branches: int
     taken: int
     never: list[str]  # functions that no trial entered
+    decisions: list[str]  # by file, the lines of entered functions after which no trial took one of the branches
 
 
-def trials(folder: str, seeds: Sequence[int], kinds: Sequence[str]) -> int:
+def trials(folder: str, seeds: Sequence[int], kinds: Sequence[str], crowd: float) -> int:
     """Runs the trials under coverage, whose data go to the folder; the number of violations."""
     measured = _coverage(folder)
     measured.start()
     from tests.harness.simulation.plan import TrialPlan
     from tests.harness.simulation.trial import Trial
 
-    plans = (TrialPlan(seed, frozenset(kinds), schedules=CHANCE, updates=CHANCE, members=CHANCE) for seed in seeds)
+    plan = TrialPlan(0, frozenset(kinds), schedules=CHANCE, updates=CHANCE, members=CHANCE, crowd=crowd)
+    plans = (replace(plan, seed=seed) for seed in seeds)
     violations = sum(len(Trial(plan).run().violations) for plan in plans)
     measured.stop()
     measured.save()
@@ -75,6 +78,7 @@ def _of_files(files: list[tuple[str, dict[str, Any]]]) -> Reach:
         sum(each["num_branches"] for each in summaries),
         sum(each["covered_branches"] for each in summaries),
         sorted(name for path, file in files for name in _never(path, file)),
+        sorted(line for path, file in files for line in _decisions(path, file)),
     )
 
 
@@ -82,6 +86,13 @@ def _never(path: str, file: dict[str, Any]) -> Iterator[str]:
     for name, function in file["functions"].items():
         if name and function["missing_lines"] and not function["executed_lines"]:
             yield f"{'.'.join(Path(path).with_suffix('').parts[-2:])}.{name}"
+
+
+def _decisions(path: str, file: dict[str, Any]) -> Iterator[str]:
+    executed = {*file["executed_lines"]}
+    lines = sorted({first for first, _ in file["missing_branches"] if first in executed})
+    if lines:
+        yield f"{'/'.join(Path(path).parts[-2:])}: {', '.join(map(str, lines))}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,20 +103,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--seed", type=int, default=0, metavar="FIRST")
     options.add_argument("--faults", default="all", metavar="LIST")
     options.add_argument("--jobs", type=int, default=2, metavar="N")
+    options.add_argument("--crowd", type=float, default=CROWDED, metavar="CHANCE", help="of a crowd of users")
     options.add_argument("--names", action="store_true", help="name the functions that no trial entered")
+    options.add_argument("--lines", action="store_true", help="and the decisions that always went the same way")
     wanted = options.parse_args(arguments)
     seeds = range(wanted.seed, wanted.seed + wanted.trials)
     parts, kinds = [seeds[first :: wanted.jobs] for first in range(wanted.jobs)], sorted(kinds_of(wanted.faults))
     with tempfile.TemporaryDirectory() as folder:
         with ProcessPoolExecutor(wanted.jobs, get_context("spawn")) as pool:
-            violations = sum(pool.map(trials, [folder] * wanted.jobs, parts, [kinds] * wanted.jobs))
+            given = [folder] * wanted.jobs, parts, [kinds] * wanted.jobs, [wanted.crowd] * wanted.jobs
+            violations = sum(pool.map(trials, *given))
         print(f"{wanted.trials} trials from seed {wanted.seed}, {violations} violations")
         for room, reach in reached(folder).items():
             share = reach.taken / max(1, reach.branches)
             print(
                 f"{room:10} {share:6.1%} of {reach.branches:5,} branches, {len(reach.never):3} functions never entered"
             )
-            for name in reach.never if wanted.names else ():
+            for name in (*(reach.never if wanted.names else ()), *(reach.decisions if wanted.lines else ())):
                 print(f"           {name}")
     return 0
 

@@ -471,7 +471,9 @@ def patience_without_end(patch: Patch) -> None:
     patch.setattr(whole_limits, "out_of_patience", lambda *asked: None)
 
 
-@planted("a run falls back to on-demand that the cap of its queue never pays for", check=planned(crowd(5)))
+@planted("a run falls back to on-demand that the cap of its queue never pays for", check=scenario(
+    "tests.unit.market.test_fallback", "test_on_demand_runs_no_more_at_once_than_the_cap_of_its_queue_pays_for"
+))  # fmt: skip
 def on_demand_above_a_cap(patch: Patch) -> None:
     real = on_demand._affordable
 

@@ -65,6 +65,7 @@ def main() -> int:
         planted_sharing,
         planted_targets,
         planted_trials,
+        planted_users,
     )
     from tests.mutations.catalogue import BUGS, hunt
 
@@ -96,6 +97,7 @@ def main() -> int:
         is planted_refusals.Patch
         is planted_readings.Patch
         is planted_hosts.Patch
+        is planted_users.Patch
     )
     return 1 if missed else 0
 

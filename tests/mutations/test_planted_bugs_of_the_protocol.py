@@ -34,6 +34,7 @@ from tests.mutations import planted_services as twelfth
 from tests.mutations import planted_sharing as fifteenth
 from tests.mutations import planted_targets as of_targets
 from tests.mutations import planted_trials as sixth
+from tests.mutations import planted_users as of_users
 from tests.mutations.catalogue import BUGS, hunt, in_the_ground
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -119,6 +120,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         of_refusals,
         of_readings,
         of_hosts,
+        of_users,
     )  # all are imported
     assert all(part.Patch is first.Patch for part in parts)
     assert len(BUGS) >= 30

@@ -66,6 +66,17 @@ def within_caps(seeds: range) -> int:
     return judged
 
 
+def with_guarantees(seeds: range) -> int:
+    """The same where half of the queues are guaranteed some vCPUs. How often a run of such a queue waited."""
+    judged = 0
+    for seed in seeds:
+        each = trial(seed)
+        each.queues.capped, each.queues.guaranteed = 0.0, 0.5
+        assert each.run().violations == []
+        judged += each.auditor.sharing.guaranteed
+    return judged
+
+
 def saturated(seed: int) -> Trial:
     """Few runs of many tasks, so that all wait a long time together."""
     plan = trial(seed).plan
@@ -136,6 +147,11 @@ def test_in_saturation_every_waiting_sharer_has_its_share() -> None:
 @pytest.mark.slow
 def test_no_sharer_overtakes_where_recent_use_counts() -> None:
     assert with_memory(range(1, 3)) > 20
+
+
+@pytest.mark.slow
+def test_what_is_guaranteed_starts_first() -> None:
+    assert with_guarantees(range(1, 2)) > 10
 
 
 @pytest.mark.slow

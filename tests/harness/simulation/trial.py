@@ -35,8 +35,8 @@ from tests.harness.simulation.users.clock_of_schedules import ClockOfSchedules
 from tests.harness.simulation.users.daemon import TrialDaemon
 from tests.harness.simulation.users.follower import Follower
 from tests.harness.simulation.users.kept_size import KeptSize
+from tests.harness.simulation.users.reader import Reader
 from tests.harness.simulation.users.service import NAME, TrialService
-from tests.harness.simulation.users.shared_queues import SharedQueues
 from tests.harness.simulation.users.users import Users
 from tests.harness.simulation.verdict import Evidence, Verdict, judged
 from tests.harness.simulation.world.deployed_fleets import Bill, add_fleets, add_foreign_fleets
@@ -112,16 +112,17 @@ class Trial:
         self.cell = FurtherCell(self.deployment, worlds[1], plan.types, faults) if further else None
         self.watchdogs = Watchdogs(self.deployment, self.cell, self._watchdog_said)
         self.torn_documents = TornDocuments(self.deployment, self.auditor.facts, faults)
-        retry = faults.strikes("retry")
-        self.users = Users(self.deployment, self.jobs, self.auditor.stored, retry=retry)
+        kinds_of_retry = {"retry": faults.strikes("retry"), "choose": crowd.is_crowd(plan)}
+        self.users = Users(self.deployment, self.jobs, self.auditor.stored, **kinds_of_retry)
         self.service = TrialService(self.deployment, self.auditor.facts, plan.seed)
-        self.queues = SharedQueues(self.deployment, faults, are_tight=crowd.is_crowd(plan))
+        self.queues = crowd.queues_of(plan, self.deployment, faults)
         self.kept_size = KeptSize(self.users, self.deployment, faults, self.auditor.facts, plan.types)
         self.clock = None
         if share(plan.seed, "schedule") < plan.schedules:
             self.clock = ClockOfSchedules(self.deployment, self.jobs, self.auditor.facts)
         self.daemon = TrialDaemon(self.deployment, self.auditor.facts, plan.seed)
         self.follower = Follower(self.deployment.store, self.world)
+        self.reader = Reader(self.deployment, self.jobs, self.auditor.facts)
         self.started_at = self.faults_ended_at = timeline.now
         self._was_absent = False
 
@@ -151,7 +152,7 @@ class Trial:
             self.clock.begin(outline.faulty_s)
         self.owner.plan_deployments(outline.faulty_s)
         if self.faults.strikes("service"):
-            self.service.plan(outline.faulty_s)
+            self.service.plan(outline.faulty_s, crowd.terms_of_service(self.plan))
         self.kept_size.plan(outline.faulty_s)
         if self.faults.strikes("daemon"):
             self.daemon.plan(outline.faulty_s)
@@ -250,6 +251,7 @@ class Trial:
         self.deployment.pass_time(seconds)
         self.auditor.time_passed()
         self.follower.step()
+        self.reader.step()
         if self.faults.active and not self.teardown.complete:
             self.users.try_again()
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from argosy.lifecycle.dependencies import pack_statuses
 from argosy.model.events import DependencyEnded, RunCancelled
 from argosy.model.inbox import CancelRequest
 from argosy.model.runs import RunStatus
@@ -37,6 +39,16 @@ def test_the_failure_of_one_run_gives_up_only_the_runs_that_need_its_success() -
     assert (state.runs[THIRD].status_reason, state.runs[THIRD].unmet) == ("", [SECOND])
     told(state, DependencyEnded(SECOND, RunStatus.PARTIAL, failed))
     assert state.runs[THIRD].status_reason == f"its dependency {SECOND} ended PARTIAL: 2 of 3 tasks did not succeed"
+
+
+def test_a_run_whose_tasks_wait_for_their_own_ones_says_so_only_until_these_have_ended() -> None:
+    """The tick that decides may have no room in its commit for another reason."""
+    state = waiting([{"run": FIRST, "type": "N_TO_N"}])
+    run = state.runs[THIRD]
+    run.waiting = f"each of its pending tasks waits for its own task of {FIRST}"
+    statuses = pack_statuses(np.full(3, TaskStatus.SUCCEEDED, dtype=np.uint8))
+    told(state, DependencyEnded(FIRST, RunStatus.SUCCEEDED, ALL_WELL, statuses))
+    assert (run.unmet, run.waiting) == ([], "")
 
 
 @pytest.mark.parametrize("is_complete", [False, True])

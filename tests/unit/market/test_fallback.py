@@ -17,6 +17,7 @@ from argosy.model.instances import Purchase
 from argosy.model.policy import VcpuQuota
 from argosy.model.purchases import Stance, Steering
 from argosy.model.runs import Run
+from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.run_record import RunRecord
@@ -286,6 +287,15 @@ def test_on_demand_runs_no_more_at_once_than_quotas_and_the_hourly_cap_and_other
     found = progress_of(the_run(state), moment_of(state, NOW, full))
     assert found is not None
     assert found.left_s == pytest.approx(10 * 60, abs=60), "idle instances are free to take"
+
+
+def test_on_demand_runs_no_more_at_once_than_the_cap_of_its_queue_pays_for() -> None:
+    state = a_run(tasks=400, deadline="1h")
+    document = {"version": 1, "queues": {"default": {"cap": {"usdPerHour": 1.85}}}}
+    state.sharing = Sharing().with_document(document, NOW)
+    found = progress_of(the_run(state), moment_of(state))
+    assert found is not None
+    assert found.left_s == pytest.approx(10 * 60, abs=60)
 
 
 def test_too_narrow_an_on_demand_does_not_keep_a_late_run_from_spot_while_that_is_there() -> None:

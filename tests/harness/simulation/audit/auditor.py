@@ -21,6 +21,7 @@ from tests.harness.simulation.audit.cells import CellChecker
 from tests.harness.simulation.audit.cluster_course import ClusterCourseChecker, FigureChecker
 from tests.harness.simulation.audit.daemons import DaemonChecker
 from tests.harness.simulation.audit.dependencies import DependencyChecker
+from tests.harness.simulation.audit.deployments import DeploymentChecker
 from tests.harness.simulation.audit.efficiency import EfficiencyChecker
 from tests.harness.simulation.audit.environments import EnvironmentChecker
 from tests.harness.simulation.audit.facts import (
@@ -76,7 +77,8 @@ class Auditor:
         )
         self._launches = LaunchChecker(facts)
         self.journal = JournalChecker(facts)
-        self.environments = EnvironmentChecker(facts)
+        self.environments, self.deployments = EnvironmentChecker(facts), DeploymentChecker(facts)
+        self.schedules = ScheduleChecker(facts)
         self.sharing, self.shares = SharingChecker(facts), ShareChecker(facts)
         self.caps, self.updates = CapChecker(facts), UpdateChecker(facts)
         self.members = MembersChecker(facts)
@@ -102,10 +104,11 @@ class Auditor:
             FigureChecker(facts),
             MarkerChecker(facts),
             self.environments,
+            self.deployments,
             DaemonChecker(facts),
             TargetChecker(facts),
             self.quiet,
-            ScheduleChecker(facts),
+            self.schedules,
             self.sharing,
             self.shares,
             self.caps,

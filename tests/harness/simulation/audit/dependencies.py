@@ -3,7 +3,7 @@
 `S7`: when the intent of an attempt is stored, three things hold. Its run's start time has come. Every run that it
 depends on as a whole has ended, successfully where the spec asks for that. The task of the same index has ended in each
 run that it depends on task by task. A dependency that was met stays met when the other run is retried. A run that can
-never begin has no attempt.
+never begin has no attempt. A waiting task is cancelled by itself only if its own one did not succeed.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ class DependencyChecker(Checker):
 
     def committed(self, commit: Commit) -> None:
         self._look()
+        for run_id, each in self.facts.jobs.items():
+            if any(other["type"] == "N_TO_N" for other in each.spec.get("dependsOn", ())):
+                self._check_cancelled(run_id, each.spec, commit)
         for intent in commit.intents:
             job = self.facts.jobs.get(intent.key.run_id)
             if job is not None:
@@ -64,8 +67,26 @@ class DependencyChecker(Checker):
             if self.facts.world.now < earliest:
                 self.facts.violated("S7", f"{key} was intended before {spec['notBefore']}", key.run_id)
 
+    def _check_cancelled(self, run_id: str, spec: JSON, commit: Commit) -> None:
+        record, tables = self.facts.stored.records.get(run_id), self.facts.stored.tables
+        before, after = commit.tables_before.get(run_id, []), tables.get(run_id, [])
+        if record is None or before is after or record.halted or record.cancelled or record.revives:
+            return
+        if run_id in commit.retried or record.suspended_at or record.has_ended:
+            return
+        for index, (was, row) in enumerate(zip(before, after, strict=False)):
+            if (was[0], row[0]) != (TaskStatus.PENDING, TaskStatus.CANCELLED):
+                continue
+            others = [each["run"] for each in spec["dependsOn"] if (each["type"], each["on"]) == ("N_TO_N", "success")]
+            if all(self._has_succeeded(other, index) for other in others):
+                told = f"task {index} of {run_id} is cancelled, and its own ones of {others} succeeded"
+                self.facts.violated("S7", told, run_id, *others)
+
+    def _has_succeeded(self, run_id: str, index: int) -> bool:
+        rows = self.facts.stored.tables.get(run_id, ())
+        return bool(len(rows) > index and rows[index][0] == TaskStatus.SUCCEEDED)
+
     def _task_is_met(self, each: JSON, index: int) -> bool:
         if each["on"] == "end":
             return index in self._tasks_ended.get(each["run"], ())
-        rows = self.facts.stored.tables.get(each["run"], ())
-        return bool(len(rows) > index and rows[index][0] == TaskStatus.SUCCEEDED)  # which no retry takes away
+        return self._has_succeeded(each["run"], index)  # which no retry takes away

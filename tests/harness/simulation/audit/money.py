@@ -26,6 +26,15 @@ UNSEEN_S = 900.0  # share of each instance's life that the controller may not ha
 SEEN_LATE_S = 60.0  # the same without faults
 
 
+def _owed_usd(instance: JSON) -> float:
+    """What an ended instance has cost, and is not charged yet: its payers may be too many for one commit."""
+    if not instance.get("losing"):
+        return 0.0
+    charged_s = float(instance["charged_s"])
+    billed_s = max(LEAST_BILLED_S, charged_s, float(instance["stopped_at"]) - float(instance["launched_at"]))
+    return (billed_s - charged_s) * float(instance["price_usd_per_hour"]) / 3600
+
+
 @dataclass(slots=True)
 class _Pace:
     """The rate at which a run may have spent money unseen."""
@@ -68,7 +77,7 @@ class MoneyChecker(Checker):
         alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
         self._note_rates(commit, alive)
         alive_usd = sum(each.get("charged_s", 0.0) * each["price_usd_per_hour"] / 3600 for each in alive)
-        paid = stored.root.get("spent_usd", 0.0) + alive_usd
+        paid = stored.root.get("spent_usd", 0.0) + alive_usd - sum(map(_owed_usd, stored.instances.values()))
         charged = sum(costs.total for costs in ledgers)
         if any(value < -1e-9 for costs in ledgers for value in costs.to_list()):
             self.facts.violated("I12", "a ledger has a negative entry")

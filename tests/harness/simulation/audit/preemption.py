@@ -2,11 +2,13 @@
 
 S5, judged by the stored state when attempts are stopped for a run: the run's queue may take room, and their queue may
 give it. No queue that gives is below the run's queue afterwards. None of the tasks was stopped too often before. No
-more work is lost in an hour than is allowed. A stopped attempt counts neither as a failure nor as a loss.
+more work is lost in an hour than is allowed. The run has waited for room as long as the document says. A stopped
+attempt counts neither as a failure nor as a loss.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -37,6 +39,8 @@ class PreemptionChecker(Checker):
         """Those of them where the order of the sharers could be judged."""
         self._live: dict[Place, StoredAttempt] = {}
         self._preempted: dict[tuple[str, int], int] = {}
+        self._held_since: Mapping[str, float] = {}
+        """By run, since when it has waited for room that it may take, as stored before."""
         self._displaced: tuple[tuple[float, float], ...] = ()
 
     def committed(self, commit: Commit) -> None:
@@ -47,12 +51,13 @@ class PreemptionChecker(Checker):
         for each in fresh:
             self.stopped += 1
             self._may_be_stopped(each)
+            self._has_waited(each)
         if fresh and self._is_clear():
             self._is_just(fresh)
         self._is_within_the_hour()
         self._counts_for_nothing(commit)
         self._live = dict(stored.live)
-        self._displaced = stored.sharing.displaced
+        self._displaced, self._held_since = stored.sharing.displaced, stored.sharing.held_since
         self._preempted = {
             (each.key.run_id, each.key.index): int(stored.task_tables[each.key.run_id]["preempted"][each.key.index])
             for each in stored.live.values()
@@ -79,6 +84,14 @@ class PreemptionChecker(Checker):
             facts.violated("S5", f"{live.key} is stopped for {taker}, and may not be", live.key.run_id)
         if self._times(live) >= reclaim.per_task:
             facts.violated("S5", f"{live.key} is stopped more than {reclaim.per_task} times", live.key.run_id)
+
+    def _has_waited(self, live: StoredAttempt) -> None:
+        reclaim, taker = self.facts.stored.sharing.reclaim, self._name(live.for_run)
+        since = self._held_since.get(taker, math.inf)
+        waited_s = self.facts.world.now + self.facts.clocks_differ_s - since
+        if reclaim is not None and waited_s < reclaim.after_s:
+            told = f"{live.key} is stopped for {taker}, which has waited for {waited_s:.0f} s of {reclaim.after_s:.0f}"
+            self.facts.violated("S5", told, taker, live.key.run_id)
 
     def _times(self, live: StoredAttempt) -> int:
         return self._preempted.get((live.key.run_id, live.key.index), 0)

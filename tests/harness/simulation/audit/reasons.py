@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from argosy.model.inbox import INBOX
+from argosy.model import inbox
+from argosy.model.inbox import INBOX, CancelRequest
 from argosy.model.instances import InstanceStatus, Purchase, pool_key
+from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import RunStatus
 from argosy.model.shares.sharing import ShareQueue
 from argosy.model.stored.run_record import RunRecord
@@ -50,6 +52,10 @@ class ReasonChecker(Checker):
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
         self._cancelled: set[str] = set()
+        self._requests: dict[str, CancelRequest] = {}
+        """Cancellations that were stored, by their place in the inbox."""
+        self._with_dependents: defaultdict[str, set[str]] = defaultdict(set)
+        """By run that was cancelled with its dependents, of which queues; "" = of any."""
         self._judged: dict[str, str] = {}
         self._untrue_since: dict[tuple[str, str], float] = {}
         self._was_full = False
@@ -131,16 +137,29 @@ class ReasonChecker(Checker):
         keys = [action["Delete"]["Key"] for action in request["TransactItems"] if "Delete" in action]
         taken = [key["sk"]["S"] for key in keys if key["pk"] == {"S": INBOX} and "#cancel" in key["sk"]["S"]]
         self._cancelled |= {run_id for run_id in self.facts.jobs for name in taken if run_id in name}
+        for name in taken:
+            if (cancel := self._requests.get(name)) is not None and cancel.dependents:
+                self._with_dependents[cancel.run_id].add(cancel.queue)
+        for action in request["TransactItems"]:
+            item = action.get("Put", {}).get("Item", {})
+            asked = inbox.from_bytes(item["body"]["B"]) if item.get("pk") == {"S": INBOX} else None
+            if isinstance(asked, CancelRequest):
+                self._requests[item["sk"]["S"]] = asked
 
     def _goes_with_another(self, record: RunRecord) -> bool:
-        """Whether it depends on the cancelled run that its reason names, perhaps through others."""
+        """Whether it depends on the cancelled run that its reason names, perhaps through others, and was to go too: a
+        request through the entrance of a queue takes no run of another queue with it.
+        """
         others, pending = set[str](), [record.id]
         while pending:
             job = self.facts.jobs.get(pending.pop())
             found = {each["run"] for each in job.spec.get("dependsOn", ())} - others if job else set()
             others |= found
             pending += found
-        named = (f"cancelled with {other}, which it depends on" for other in others & self._cancelled)
+        queues = self.facts.stored.sharing.queues()
+        its = {"", record.queue, record.queue if record.queue in queues else DEFAULT_QUEUE}
+        went = [other for other in others & self._with_dependents.keys() if its & self._with_dependents[other]]
+        named = (f"cancelled with {other}, which it depends on" for other in went)
         return record.status_reason in named
 
     def _capacity(self, record: RunRecord) -> Mapping[str, Any]:

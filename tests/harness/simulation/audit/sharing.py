@@ -4,9 +4,10 @@ S1: where an intent of one sharer is stored, no other sharer that is lower by mo
 that would have fitted in its place. It is judged by the stored state, while nothing fails, nothing is incoming and the
 open runs are few and of one shape: then the live attempts show the level of each, every task fits where another does,
 and a commit holds all launches. A sharer with a guarantee may come first, and one with a cap may have to wait (`caps`).
-Recent usage counts as it is stored. S10, in the same cases: within a queue, or an owner's part of it, no run starts a
-task while a run of higher priority, or an older one of the same priority, waits with one. Runs with deadlines are left
-out: no commit says how long tasks last.
+Recent usage counts as it is stored. S13, in the same cases: nothing that is not guaranteed starts while a queue that
+uses less than its guarantee waits with a task. S10, in the same cases: within a queue, or an owner's part of it, no run
+starts a task while a run of higher priority, or an older one of the same priority, waits with one. Runs with deadlines
+are left out: no commit says how long tasks last.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class SharingChecker(Checker):
         """Intents while a run of another queue waited."""
         self.within = 0
         """Intents while a run of the same queue waited."""
+        self.guaranteed = 0
+        """Intents while a run of a queue with a guarantee waited."""
         self.remembered = 0
         """Those of them where one used more lately than the other."""
         self._parties: set[Party] = set()
@@ -67,6 +70,8 @@ class SharingChecker(Checker):
             for other in sorted(waiting & parties.keys()):
                 if parties[run_id] == parties[other]:
                     self._is_in_order(run_id, other)
+                if parties[run_id][0] != parties[other][0]:
+                    self._is_guaranteed(run_id, other, parties, after)
                 bound = queues[parties[run_id][0]].guarantee or queues[parties[other][0]].cap.is_any
                 if parties[run_id] != parties[other] and not bound:
                     self.judged += 1
@@ -75,6 +80,20 @@ class SharingChecker(Checker):
                     if second is not None and (first is None or first > second):
                         told = f"a task of {run_id} is started while one of {other} waits, whose queue is lower"
                         self.facts.violated("S1", told, run_id, other)
+
+    def _is_guaranteed(self, run_id: str, other: str, parties: Mapping[str, Party], live: Counter[Party]) -> None:
+        """Whether what other's queue is guaranteed comes first. All tasks are alike."""
+        stored, queues = self.facts.stored, self.facts.stored.sharing.queues()
+        first, second = queues[parties[run_id][0]], queues[parties[other][0]]
+        promised, needs = second.guarantee, stored.records[other].needs
+        each = {"vcpus": needs.cpu_units / 1024, "gpus": needs.gpus}.get(promised.unit, 0.0) if promised else 0.0
+        if promised is None or not each or first.guarantee or second.cap.is_any:
+            return
+        used = each * sum(count for party, count in live.items() if party[0] == parties[other][0])
+        self.guaranteed += 1
+        if used + each <= promised.amount:
+            told = f"a task of {run_id} is started while one of {other} waits, which its queue is guaranteed"
+            self.facts.violated("S13", told, run_id, other)
 
     def _is_in_order(self, run_id: str, other: str) -> None:
         """Within a queue, or an owner's part of it; the order of runs with deadlines is in no commit."""

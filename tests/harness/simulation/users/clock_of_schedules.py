@@ -26,6 +26,7 @@ from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.injection.boundary import Crash
 from tests.harness.simulation.users.front_desk import FrontDesk
+from tests.harness.simulation.world.members import UNNAMED
 from tests.harness.simulation.world.workload import SimulatedJob
 
 JSON = dict[str, Any]
@@ -36,6 +37,11 @@ TRIES = 3  # tries of a delivery: the first, and Lambda's two repeats
 LATE_S = 300.0
 DOUBLED, LATE, TOLD = 0.4, 0.3, 0.7  # chance of a delivery; chance that a run's end is reported
 PAUSED = 0.4  # share of trials in which a user pauses it, and resumes it later
+CHANGED, BY_HAND = 0.4, 0.4  # share of trials in which a user changes its rule; starts a run by hand
+OWNED = 0.5  # share of trials with members in which one of them owns it, and comes through the entrance of the queue
+LONG_S = (60.0, 900.0)  # duration of its programs in half of the trials: then several runs are open
+NUMBER = 1_001  # among the runs of the trial's users, for draws
+OF_THE_CLOCK = ("FireSchedule", "ReleaseSchedules")
 REFUSING = 0.3  # share of trials whose image is withdrawn in the middle
 SPEC: JSON = {
     "version": 1,
@@ -80,6 +86,7 @@ class ClockOfSchedules:
         self._told = 0
         """Ends of runs that were examined."""
         self._is_ending = self.is_done = False
+        self._came = UNNAMED
 
     def begin(self, faulty_s: float) -> None:
         """A user creates the schedule soon, and asks again until they get an answer."""
@@ -89,7 +96,7 @@ class ClockOfSchedules:
             "action": "CreateSchedule",
             "name": NAME,
             "expression": f"rate({minutes} minutes)",
-            "spec": SPEC,
+            "spec": SPEC | self._whose(),
             "overlap": rule.value,
             "startWithin": 60 * (1 + int(10 * self._drawn("within"))),
         }
@@ -98,8 +105,26 @@ class ClockOfSchedules:
             self._images.is_withdrawn = lambda: self._created_at is not None and self._world.now > ends_at
         if self._drawn("is paused") < PAUSED:
             first, last = sorted(self._drawn(what) * faulty_s for what in ("paused", "resumed"))
-            for at, action in ((first, "PauseSchedule"), (last, "ResumeSchedule")):
-                self._waiting.append(_Delivery(self._world.now + at, {"action": action, "name": NAME}))
+            self._ask_later(first, "PauseSchedule")
+            self._ask_later(last, "ResumeSchedule")
+        if self._drawn("is changed") < CHANGED:
+            rule = list(Overlap)[int(4 * self._drawn("changed overlap"))]
+            self._ask_later(self._drawn("changed at") * faulty_s, "UpdateSchedule", overlap=rule.value)
+        for number in range(2 * (self._drawn("is by hand") < BY_HAND)):
+            at = self._drawn("by hand at", number) * faulty_s
+            self._ask_later(at, "RunScheduleNow", clientToken=f"by-hand-{number}")
+
+    def _ask_later(self, after_s: float, action: str, **fields: Any) -> None:
+        self._waiting.append(_Delivery(self._world.now + after_s, {"action": action, "name": NAME, **fields}))
+
+    def _whose(self) -> JSON:
+        """The queue and the owner in its spec: its user comes through the entrance of that queue."""
+        members = self._deployment.members
+        if not members.are_there or self._drawn("owned") >= OWNED:
+            return {}
+        terms = {"queue": "default", "owner": "alice"}
+        self._came = members.of(NUMBER, terms)
+        return terms
 
     def act(self) -> None:
         """Ask for everything that is due by now."""
@@ -138,6 +163,10 @@ class ClockOfSchedules:
     def _deliver(self, delivery: _Delivery) -> bool:
         """Whether it is over: answered, or given up."""
         delivery.tries += 1
+        if delivery.request["action"] == "UpdateSchedule":
+            known = schedule_store.read(self._deployment.store, NAME)
+            assert known is not None
+            delivery.request["revision"] = known.revision
         answer = self._ask(delivery.request)
         if answer is not None and delivery.request["action"] == "ResumeSchedule":
             self._check_resumed()
@@ -191,7 +220,7 @@ class ClockOfSchedules:
     def _ask(self, request: JSON) -> JSON | None:
         """The body of the answer; None if there was none, or a fault."""
         try:
-            answer = self._desk.ask(request)
+            answer = self._desk.ask(request, UNNAMED if request["action"] in OF_THE_CLOCK else self._came)
         except (Crash, ClientError, BotoCoreError, *FAULTS):
             return None
         return dict(answer["body"]) if answer["statusCode"] == 200 else None
@@ -199,7 +228,9 @@ class ClockOfSchedules:
     def _named(self, submit: SubmitRequest) -> None:
         if submit.run_id not in self._jobs:
             self._made_up.append(submit.run_id)
-            self._jobs[submit.run_id] = SimulatedJob(submit.run_id, SPEC, 2)
+            lasts = LONG_S if self._drawn("lasts") < 0.5 else (20.0, 240.0)
+            self._jobs[submit.run_id] = SimulatedJob(submit.run_id, submit.spec, 2, 0.0, *lasts)
+            self._deployment.members.came[submit.run_id] = self._came
 
     def _drawn(self, *what: object) -> float:
         return self._world.share("schedule", *what)

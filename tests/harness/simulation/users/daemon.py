@@ -7,7 +7,6 @@ everything rests, because it must keep nothing awake, and then it is deleted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -136,7 +135,7 @@ class TrialDaemon:
     def _deploy(self, revision: int) -> None:
         self._deployments += 1
         job = self._job(revision)
-        self._desk.deploy(revision, f"deployment-{self._deployments}", lambda run_id: replace(job, run_id=run_id))
+        self._desk.deploy(revision, f"deployment-{self._deployments}", lambda submit: job)
 
     def _job(self, revision: int) -> SimulatedJob:
         is_broken = revision in self._broken

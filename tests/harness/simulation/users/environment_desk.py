@@ -19,11 +19,12 @@ from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.injection.boundary import Crash
 from tests.harness.simulation.users.front_desk import FrontDesk
+from tests.harness.simulation.world.members import UNNAMED, Came
 from tests.harness.simulation.world.workload import SimulatedJob
 
 JSON = dict[str, Any]
 
-CONFLICT = 409
+DENIED, CONFLICT, TOO_MANY = 403, 409, 429
 MENDED_BY_TIME = ("is being deleted", "is corrupt", "is being changed by")
 MOST_TRIES = 100  # seconds after such a refusal
 
@@ -48,7 +49,9 @@ class EnvironmentDesk:
         self._deployment, self._name, self._facts = deployment, name, facts
         self._desk = FrontDesk(deployment, self._named)
         self._wishes: deque[_Asked] = deque()
-        self._job: Callable[[str], SimulatedJob] | None = None
+        self._job: Callable[[SubmitRequest], SimulatedJob] | None = None
+        self.came = UNNAMED
+        """How its user comes in."""
         self._numbers: dict[int, int] = {}
         """Of revisions: the api's number by the trial's."""
         self._newest = 0
@@ -64,13 +67,24 @@ class EnvironmentDesk:
     def update(self, revision: int, spec: JSON) -> None:
         self._wishes.append(_Asked("UpdateEnvironment", {"name": self._name, "spec": spec}, revision))
 
-    def deploy(self, revision: int, token: str, job: Callable[[str], SimulatedJob]) -> None:
-        """job: of a run id that the api has made up."""
+    def deploy(self, revision: int, token: str, job: Callable[[SubmitRequest], SimulatedJob]) -> None:
+        """job: of the run that the api has made up."""
         fields = {"name": self._name, "clientToken": token, "job": job}
         self._wishes.append(_Asked("StartDeployment", fields, revision))
 
+    def roll_back(self, token: str, job: Callable[[SubmitRequest], SimulatedJob]) -> None:
+        """job: of the run that the api has made up."""
+        self._wishes.append(_Asked("RollBackDeployment", {"name": self._name, "clientToken": token, "job": job}))
+
     def change(self, action: str, **fields: Any) -> None:
         self._wishes.append(_Asked(action, {"name": self._name, **fields}))
+
+    def stranger(self, request: JSON, came: Came) -> bool:
+        """Whether a request of another user, who comes in like this, is accepted."""
+        try:
+            return bool(self._desk.ask(request, came)["statusCode"] == 200)
+        except (Crash, ClientError, BotoCoreError, *FAULTS):
+            return False
 
     def act(self) -> None:
         """Send the requests that are due. A deployment that is being torn down gets no requests."""
@@ -87,13 +101,18 @@ class EnvironmentDesk:
         wish.asked += 1
         self._facts.thaws_asked[self._name] += wish.action == "ThawEnvironment"
         try:
-            answer = self._desk.ask(request)
+            answer = self._desk.ask(request, self.came)
         except (Crash, ClientError, BotoCoreError, *FAULTS):
             return False
-        if answer["statusCode"] == 400:
+        if answer["statusCode"] == 400 and not _is_about_queues(answer["body"]["error"]):
             raise ValueError(f"the api refuses {wish.action}: {answer['body']}")
         if answer["statusCode"] == 200:
             self._learn(wish, answer["body"].get("revision"))
+        if answer["statusCode"] == DENIED and self.came.queue:  # the owner has removed the queue
+            self.came = self.came._replace(queue="")
+            return False
+        if answer["statusCode"] >= TOO_MANY:  # AWS has not said who it is
+            return False
         return answer["statusCode"] != CONFLICT or self._is_given_up(wish, answer["body"]["error"]["message"])
 
     def _is_given_up(self, wish: _Asked, why: str) -> bool:
@@ -119,10 +138,11 @@ class EnvironmentDesk:
     def _request(self, wish: _Asked) -> JSON | None:
         """None if the revision that it refers to was refused."""
         request: JSON = {"action": wish.action, **wish.fields}
+        if "job" in request:
+            self._job = request.pop("job")
         if wish.action == "StartDeployment":
             if wish.revision not in self._numbers:
                 return None
-            self._job = request.pop("job")
             request["revision"] = self._numbers[wish.revision]
         elif wish.action == "UpdateEnvironment":
             request["baseRevision"] = max(1, self._newest)  # the refusal names the newest revision
@@ -137,4 +157,12 @@ class EnvironmentDesk:
         without an answer may mistake an earlier revision for their own.
         """
         if self._job is not None:
-            self._facts.offered[submit.run_id] = replace(self._job(submit.run_id), spec=submit.spec)
+            job = self._job(submit)
+            self._facts.offered[submit.run_id] = replace(job, run_id=submit.run_id, spec=submit.spec)
+            self._deployment.members.came[submit.run_id] = self.came
+
+
+def _is_about_queues(error: JSON) -> bool:
+    """Whether its queue was removed, or a limit of it is below one task."""
+    paths = {each["path"].removeprefix("spec.") for each in error.get("fieldList", ())}
+    return bool(paths) and paths <= {"queue", "resources"}

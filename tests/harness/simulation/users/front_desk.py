@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from argosy.api.actions import Api
@@ -78,6 +79,11 @@ class FrontDesk:
         event = self._deployment.members.event(request, came.owner, self._deployment.world.now)
         alias = alias_of(came.queue) if came.queue else ""
         return self._api(request).handle(event, f"request-{self._count}", alias)
+
+    def read(self, request: JSON) -> JSON:
+        """The answer where no call fails."""
+        self._count += 1
+        return replace(self._api(request), store=self._deployment.store).handle(request, f"read-{self._count}")
 
     def _api(self, request: JSON) -> Api:
         """A fresh process: one that dies answers nothing any more."""

@@ -41,7 +41,8 @@ class KeptSize:
             return
         for number in range(FEWEST_WISHES + int((MOST_WISHES - FEWEST_WISHES + 1) * self._share("wishes"))):
             at = faulty_s * self._share("at", number)
-            count = int((MOST_INSTANCES + 1) * self._share("count", number))
+            most = min(MOST_INSTANCES, self._deployment.policy.max_instances)
+            count = int((most + 1) * self._share("count", number))
             types = self._types[int(len(self._types) * self._share("which", number)) :][:1]
             lasts = SHORTEST_S + (LONGEST_S - SHORTEST_S) * self._share("lasts", number)
             self._users.scale_later(

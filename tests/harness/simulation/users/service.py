@@ -7,15 +7,16 @@ alone until it has reached its target and for some minutes more. Then it is dele
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.services.environments import Environment
 from argosy.spec.parse import parse_spec, to_json
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import TARGET_GROUP, SimulatedDeployment
 from tests.harness.simulation.users.environment_desk import EnvironmentDesk
+from tests.harness.simulation.world.members import Came
 from tests.harness.simulation.world.workload import CANARY, SimulatedJob
 from tests.harness.simulation.world.world import share
 
@@ -33,6 +34,9 @@ WITH_TARGET_GROUP, DRAINS_S = 0.5, (0, 10, 30, 120)  # of the services
 ALIKE = 0.3  # share of later revisions that differ from an earlier one only in the desired number
 LEAVES = 0.15  # share of trials in which it is deleted once without its tasks
 STAYS_FROZEN = 0.2  # share of trials in which no user thaws it
+MOST_ROLLBACKS = 3  # that its user asks for
+SCALED = 0.4  # share of trials in which what was scaled is deployed again
+NUMBER = 1_000  # among the runs of the trial's users, for draws
 MOST_STEADY_S = 3600.0  # seconds for which it then continues
 PATIENCE_S = 4500.0  # after the faults: then it is deleted in any state
 
@@ -63,9 +67,10 @@ class TrialService:
     def __init__(self, deployment: SimulatedDeployment, facts: TrialFacts, seed: int) -> None:
         self._deployment, self._world, self._stored = deployment, deployment.world, facts.stored
         self._desk = EnvironmentDesk(deployment, NAME, facts)
-        self._draw, self._seed = Draw(seed), seed
+        self._draw, self._seed, self._facts = Draw(seed), seed, facts
         self._draw_health = Draw(seed, "health")  # its own generator, so that old seeds stay the same
         self._deployments = self._revisions = 0
+        self._terms: JSON = {}
         self._specs: dict[int, JSON] = {}
         """By revision."""
         self._broken: set[int] = set()
@@ -81,9 +86,12 @@ class TrialService:
         """Whether it gets no more requests."""
         return (self._deleted and not self._desk.is_waiting) or self._deployment.is_torn_down
 
-    def plan(self, faulty_s: float) -> None:
-        """The first deployment comes soon, everything else at random times in the phase of faults."""
-        self._deleted = False
+    def plan(self, faulty_s: float, terms: JSON) -> None:
+        """The first deployment comes soon, everything else at random times in the phase of faults. terms: its queue and
+        its owner, as far as it names them.
+        """
+        self._deleted, self._terms = False, terms
+        self._desk.came = self._deployment.members.of(NUMBER, terms)
         first_s = self._draw.between(0.0, min(60.0, faulty_s / 4))
         self._world.later(first_s, self._create)
         changes: tuple[Callable[[], None], ...] = (
@@ -98,6 +106,16 @@ class TrialService:
             between = first_s, faulty_s
             self._world.later(self._draw.between(*between), partial(self._delete, "leave"))
             self._world.later(self._draw.between(*between), self._deploy_new)
+        for number in range(int(share(self._seed, "service rolls back") * (1 + MOST_ROLLBACKS))):
+            at = first_s + (faulty_s - first_s) * share(self._seed, "service rolls back at", number)
+            self._world.later(at, partial(self._roll_back, f"back-{number}"))
+        if share(self._seed, "service scaled") < SCALED:  # and the same revision is deployed again
+            at, desired = faulty_s * share(self._seed, "service scaled at"), share(self._seed, "service scaled to")
+            change = partial(self._desk.change, "ScaleEnvironment", desired=int((MOST_DESIRED + 1) * desired))
+            self._world.later(max(at, first_s), change)
+            self._world.later(max(at, first_s) + 20.0, self._deploy_newest)
+        if terms:
+            self._world.later(faulty_s * share(self._seed, "stranger at"), self._meet_a_stranger)
 
     def leave_alone(self) -> None:
         """The faults have ended: nothing changes any more until it has reached its target."""
@@ -184,6 +202,7 @@ class TrialService:
             },
             "resources": {"vcpus": self._draw.one_of((0.5, 1, 2)), "memory": 1024},
             "service": {**self._desired(), "update": self._update},
+            **self._terms,
         }
         if share(self._seed, "service", "has a base", number) < WITH_BASE:
             base = 1 + int(MOST_BASE * share(self._seed, "service", "base", number))
@@ -216,11 +235,29 @@ class TrialService:
         if self._revisions:
             self._deploy(self._draw.number(1, self._revisions), times=self._draw.one_of((1, 2)))
 
+    def _deploy_newest(self) -> None:
+        if self._revisions:
+            self._deploy(self._revisions)
+
     def _deploy(self, revision: int, times: int = 1) -> None:
         self._deployments += 1
         job = self._job(revision)
         for _ in range(times):
-            self._desk.deploy(revision, f"deployment-{self._deployments}", lambda run_id: replace(job, run_id=run_id))
+            self._desk.deploy(revision, f"deployment-{self._deployments}", lambda submit: job)
+
+    def _meet_a_stranger(self) -> None:
+        """Who comes through the entrance of another queue may change nothing (S11)."""
+        queues = self._stored.sharing.queues()
+        its = self._terms.get("queue", DEFAULT_QUEUE)
+        its = its if its in queues else DEFAULT_QUEUE
+        other = next((name for name in sorted(queues) if name != its), "")
+        request = {"action": "ScaleEnvironment", "name": NAME, "desired": MOST_DESIRED}
+        if other and self._desk.stranger(request, Came(other)):
+            self._facts.violated("S11", f"the service of queue {its} is scaled through the entrance of {other}")
+
+    def _roll_back(self, token: str) -> None:
+        """To a revision that the api chooses: the container's command names the revision whose programs these are."""
+        self._desk.roll_back(token, lambda submit: self._job(int(submit.spec["container"]["command"][-1])))
 
     def _job(self, revision: int) -> SimulatedJob:
         is_broken = revision in self._broken

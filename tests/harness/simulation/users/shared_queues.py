@@ -26,6 +26,9 @@ TIGHT = {
 """Caps of a crowd: some tasks exceed them. The default queue has none."""
 TIGHT_USD = (0.2, 4.0)  # `limits.usdPerHour` of a crowd: the cheapest instance is within it
 
+REMOVED = {"research": 0.2, "night": 0.4}  # share of a crowd's later documents without the queue
+OF_SPEND = (0.1, 0.3, 1.0)  # of a crowd: the least soon allows nothing more for the rest of an hour
+PRESSED_WEIGHT = 20
 HALF_LIVES = ("10m", "30m", "2h")
 
 
@@ -52,11 +55,15 @@ class SharedQueues:
         self._asked = 0
         self.capped = 0.15
         """How often a queue has a cap in a unit."""
+        self.guaranteed = 0.0
+        """How often it is guaranteed something, at least."""
         self.remembers = 0.3
         """How often a document says that recent usage counts."""
         self.drains = 0.2
         """How often room is taken only by emptying instances."""
         self._are_tight = are_tight
+        self.is_pressed = False
+        """Whether prod soon takes much room from nearly all others."""
         self._takes_room = False
 
     def plan(self, faulty_s: float) -> None:
@@ -86,15 +93,17 @@ class SharedQueues:
             self._deployment.put(request, f"sharing#{self._asked:02d}")
 
     def _document(self, number: int) -> dict[str, Any]:
-        """All queues are in each of them: the api refuses a run of an unknown queue."""
+        """All queues are in each of them, unless the users are a crowd."""
         queues: dict[str, Any] = {}
         for name in NAMES:
+            if self._are_tight and number and share(self._seed, "removed", number, name) < REMOVED.get(name, 0.0):
+                continue
             queues[name] = {"weight": WEIGHTS[int(len(WEIGHTS) * share(self._seed, "weight", number, name))]}
             if share(self._seed, "within", number, name) < 0.3:
                 queues[name]["within"] = "owners"
             if cap := self._cap(number, name):
                 queues[name]["cap"] = cap
-            if share(self._seed, "guarantee", number, name) < self.capped / 2:
+            if share(self._seed, "guarantee", number, name) < max(self.capped / 2, self.guaranteed):
                 queues[name] |= self._guarantee(number, name, capped="cap" in queues[name])
         found: dict[str, Any] = {"version": 1, "queues": queues}
         if (drawn := share(self._seed, "limits", number)) < self.capped:
@@ -129,12 +138,19 @@ class SharedQueues:
 
     def _taking(self, number: int, queues: dict[str, Any]) -> dict[str, Any]:
         """Prod may take room, nearly always; most of the others may be stopped."""
-        if share(self._seed, "no reclaim", number) < 0.15:
+        if not self.is_pressed and share(self._seed, "no reclaim", number) < 0.15:
             return {}
         queues["prod"] |= {"preempts": True, "weight": 1 + 4 * (share(self._seed, "heavy", number) < 0.7)}
-        for name in NAMES:
+        for name in queues:
             says = (True, True, None, False)[int(4 * share(self._seed, "gives up", number, name))]
             queues[name] |= {} if says is None else {"preemptible": says}
         by = "preempt" if share(self._seed, "by", number) < 1 - self.drains else "drain"
         after_s = 30 * int(6 * share(self._seed, "after", number))
-        return {"reclaim": {"by": by, "afterSeconds": after_s, "perHourOfSpend": 1}}
+        reclaim: dict[str, Any] = {"by": by, "afterSeconds": after_s, "perHourOfSpend": 1}
+        if self.is_pressed:
+            queues["prod"]["weight"] = PRESSED_WEIGHT
+            reclaim |= {"afterSeconds": after_s // 3, "by": "drain" if by == "drain" and after_s > 60 else "preempt"}
+        if self._are_tight:
+            reclaim["perHourOfSpend"] = OF_SPEND[int(len(OF_SPEND) * share(self._seed, "of spend", number))]
+            reclaim["perTask"] = 1 + int(3 * share(self._seed, "per task", number))
+        return {"reclaim": reclaim}

@@ -18,6 +18,7 @@ from argosy.api import reading
 from argosy.model.inbox import SubmitRequest
 from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.run_record import RunRecord
+from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.audit.stored_state import StoredState
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.faults import Faults
@@ -26,7 +27,7 @@ from tests.harness.simulation.users.crowd import smaller
 from tests.harness.simulation.users.front_desk import FrontDesk
 from tests.harness.simulation.users.shared_queues import NAMES
 from tests.harness.simulation.world.members import UNNAMED, Came
-from tests.harness.simulation.world.workload import SimulatedJob
+from tests.harness.simulation.world.workload import PLAIN_MIB, SimulatedJob
 from tests.harness.simulation.world.world import share
 
 MOST_CHANGES = 4  # of a run
@@ -78,6 +79,7 @@ JSON = dict[str, Any]
 
 DEPENDENTS = 0.3  # share of cancellations that also cancel the runs that depend on the run
 MOST_RETRIES = 2  # of a run
+CHOSEN = 0.3  # share of a crowd's retries that choose tasks
 REFUSED = (400, 403, 404, 409)
 MORE_MONEY = 4  # factor for an hourly cap that was too small
 
@@ -102,9 +104,11 @@ class Users:
         stored: StoredState,
         *,
         retry: bool,
+        choose: bool = False,
     ) -> None:
+        """choose: whether they also retry chosen tasks, and with more room."""
         self._deployment, self._world, self._desk = deployment, deployment.world, FrontDesk(deployment, self._named)
-        self._jobs, self._stored, self._retry = jobs, stored, retry
+        self._jobs, self._stored, self._retry, self._choose = jobs, stored, retry, choose
         self.retries = 0
         self._run_ids = list(jobs)
         """The current submission of each job."""
@@ -193,6 +197,8 @@ class Users:
         offered: Mapping[str, Any]
         if any(path.startswith("dependsOn") for path in paths):  # not there yet, or it has failed
             offered = self._without_ended(job.spec)
+        elif "queue" in paths:  # the owner has removed it
+            offered = {name: value for name, value in job.spec.items() if name != "queue"}
         elif "resources" in paths:  # one of its tasks exceeds a limit
             offered = smaller(job.spec)
         elif "maxHourlyCost" in capacity:
@@ -222,8 +228,9 @@ class Users:
         """An unknown run is cancelled later."""
         run_id = self._run_ids[number]
         dependents = self._world.share("cancel", number, "dependents") < DEPENDENTS
-        answer = self._ask({"action": "CancelRun", "runId": run_id, "reason": "enough", "dependents": dependents})
-        return answer is not None and answer["statusCode"] == 200
+        request = {"action": "CancelRun", "runId": run_id, "reason": "enough", "dependents": dependents}
+        answer = self._ask(request, self._came(number))
+        return answer is not None and answer["statusCode"] in (200, 403)  # the run may have moved to another queue
 
     def _change(self, number: int, changes: JSON, token: str) -> bool:
         """A refused change is not repeated: the run has ended, or has spent more. An unknown run is changed later."""
@@ -252,13 +259,25 @@ class Users:
             return False
         if not self._has_ended(record.id):
             return False
-        answer = self._ask(_retry_of(record))
+        number = self._number_of.get(record.id)
+        request = _retry_of(record) | (self._chosen(record) if self._choose else {})
+        answer = self._ask(request, UNNAMED if number is None else self._came(number))
         if answer is None:
             return True  # and they ask again
         self._answered.add((record.id, record.retries))
         created: bool = answer["statusCode"] == 200  # otherwise there is nothing to retry, or no money for it
         self.retries += created
         return created
+
+    def _chosen(self, record: RunRecord) -> JSON:
+        """For some: only two of the tasks without a result, or another size."""
+        drawn, request = self._world.share("chosen", record.id, record.retries), dict[str, Any]()
+        left = [index for index, row in enumerate(self._stored.tables[record.id]) if row[0] != TaskStatus.SUCCEEDED]
+        if drawn < CHOSEN and left:
+            request["tasks"] = [[each, each] for each in left[:2]]
+        if not CHOSEN / 2 < drawn < 2 * CHOSEN:
+            return request
+        return request | {"memory": 2 * PLAIN_MIB, "vcpus": 1.5 * record.needs.cpu_units / 1024}
 
 
 def _retry_of(record: RunRecord) -> JSON:
