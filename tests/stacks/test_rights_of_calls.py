@@ -170,6 +170,7 @@ BY_CALL: dict[str, Callable[[JSON], list[Asked]]] = {
     "scheduler CreateSchedule": lambda said: schedule(said, "scheduler:CreateSchedule"),
     "scheduler UpdateSchedule": lambda said: schedule(said, "scheduler:UpdateSchedule"),
     "scheduler DeleteSchedule": lambda said: schedule(said, "scheduler:DeleteSchedule"),
+    "pricing GetProducts": lambda said: [Asked("pricing:GetProducts")],
     "ecr DescribeImages": lambda said: [
         Asked("ecr:DescribeImages", arn("ecr", f"repository/{said['repositoryName']}"))
     ],
@@ -249,6 +250,7 @@ OTHER_CALLS: list[tuple[str, str, str, JSON]] = [
     (CONTROLLER, "ec2", "CreateFleet", TO_BUY),
     (CONTROLLER, "ec2", "DescribeFleetHistory", {"FleetId": "fleet-1"}),
     (CONTROLLER, "ec2", "DescribeInstanceTypeOfferings", {}),
+    (CONTROLLER, "pricing", "GetProducts", {}),
     (CONTROLLER, "events", "DisableRule", {"Name": "argosy-tick"}),
     (CONTROLLER, "dynamodb", "BatchGetItem", {}),
     (API, "ecs", "DescribeTaskDefinition", DEFINITION),
