@@ -56,5 +56,5 @@ def test_shared_memory_is_asked_for_where_it_is_described(images: Path) -> None:
 
 
 def test_only_an_engine_on_a_machine_with_gpus_gives_real_ones(tmp_path: Path) -> None:
-    runtimes = ImageStore(tmp_path), EngineRuntime("podman", tmp_path), EngineRuntime("podman", tmp_path, gpus=2)
+    runtimes = ImageStore(tmp_path), EngineRuntime("podman", tmp_path), EngineRuntime("podman", tmp_path, has_gpus=True)
     assert [runtime.has_gpus for runtime in runtimes] == [False, False, True]
