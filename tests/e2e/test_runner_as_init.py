@@ -19,6 +19,7 @@ import pytest
 from argosy.local.containers.engine import EngineRuntime
 from argosy.local.containers.engine_run import ContainerEngine, Door, run_arguments
 from argosy.local.containers.process import Isolation, Program
+from argosy.local.gpus import Gpu
 from tests.container_engines import hello, start, static_busybox, use
 from tests.docker_daemon import private_docker
 from tests.fakes.serving import served
@@ -234,10 +235,11 @@ def test_docker_says_which_init_its_containers_have(box: Box) -> None:
 def test_docker_takes_the_words_for_gpus_and_refuses_where_it_has_none(box: Box) -> None:
     if box.engine == "podman":
         pytest.skip("podman's are devices")
+    gpus = Gpu("GPU-a", "0", "NVIDIA L4", 23_034), Gpu("GPU-b", "1", "NVIDIA L4", 23_034)
     words = run_arguments(
-        ContainerEngine("docker", gpus=2),
+        ContainerEngine("docker"),
         f"argosy-gpu-{uuid4().hex[:8]}",
-        Program(["true"], {}, Path("/"), 64, isolation=Isolation(IMAGE, gpu_ordinals=(0, 1))),
+        Program(["true"], {}, Path("/"), 64, isolation=Isolation(IMAGE, gpus=gpus)),
     )
     words[words.index("bridge")] = "none"
     refused = subprocess.run([*words[:2], "--rm", *words[2:]], capture_output=True, text=True, check=False)
