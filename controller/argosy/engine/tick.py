@@ -198,15 +198,15 @@ class Engine:
         do."""
         taken = self.taken
         self._resume(state)
-        busy = self._apply_outcomes(state)
+        busy = self._apply_outcomes(state) or bool(self.sightings)
+        taken.repaired = self._apply_sightings(state)
         self._fold_requests(state, taken)
         for fact in ended_dependencies(marked(self.store), state):
             self._take(state, fact, self.now())
-        busy = busy or bool(taken.folded or self.sightings or self.backlog)
+        busy = busy or bool(taken.folded or self.backlog)
         busy |= any(each.losing for each in state.instances.values())
         self.backlog.extend(marked(self.queue).receive(0.0 if busy else wait_s))
         taken.began_at = self.now()
-        taken.repaired = self._apply_sightings(state, len(taken.folded))
         self._apply_messages(state, taken)
         taken.passed_at = self.now()
         pass_time(state, taken.passed_at, self.policy)
@@ -335,13 +335,13 @@ class Engine:
                 progress |= is_progress(outcome)
         return progress
 
-    def _apply_sightings(self, state: State, deletions: int) -> int:
-        """Apply the sweep's sightings, until the commit would grow too large; the next tick applies the rest. Returns
-        how many ends of tasks and instances it showed."""
+    def _apply_sightings(self, state: State) -> int:
+        """Apply the sweep's sightings, as far as the commit has room, before requests: under a stream of them none
+        would ever be applied, and what has arrived be ordered again. Returns how many ends it showed."""
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]
-        while self.sightings and state.has_room(self.policy, deletions):
+        while self.sightings and state.has_room(self.policy):
             seen = self.sightings.popleft()
             self._take(state, seen, self.now())
             if isinstance(seen, Observed) and seen.hosts_complete:

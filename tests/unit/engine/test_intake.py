@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ import pytest
 from argosy.engine.loading import record_of
 from argosy.engine.tick import MAX_REQUESTS_PER_TICK, SEARCH_S, Engine
 from argosy.model import cluster_course, inbox
-from argosy.model.events import RebalanceAdvised
+from argosy.model.events import Event, Observed, RebalanceAdvised
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
 from argosy.model.journal.stored import CHANGES
 from argosy.model.runs import RunStatus
+from argosy.model.state import State
 from argosy.model.stored import documents
-from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, instance_id, state_with_instance, submitted, the_run
+from tests.builders import NOW, POLICY, RUN_ID, MemoryStore, host, instance_id, state_with_instance, submitted, the_run
 from tests.fakes.engine import EmptyQueue, IdleExecutor, Queue
 from tests.fakes.throwing import Planted, any_of, named, throwing
 
@@ -169,3 +171,21 @@ def test_of_more_requests_than_a_tick_takes_the_oldest_come_first() -> None:
     engine_on(store).tick()
     left = [inbox.from_bytes(body).run_id for body in store.read_partition(inbox.INBOX).values()]
     assert sorted(left) == [f"run{number:02d}-261121-062733-k3f9" for number in numbers[MAX_REQUESTS_PER_TICK:]]
+
+
+class Sweeping(IdleExecutor):
+    """Each sweep shows the same instance."""
+
+    def observe(self, now: float, state: State) -> Event:
+        return Observed(now, hosts=(host(1),))
+
+
+def test_a_stream_of_requests_keeps_no_sighting_waiting() -> None:
+    store, full = MemoryStore(), replace(POLICY, max_dirty_documents=4, eager_sweep_s=0.0, sweep_s=0.0)
+    asked(store, *(submitted(f"run{number}-261121-062733-aaaa").request for number in range(40)))
+    engine = Engine(store, EmptyQueue(), Sweeping(), {}, full, lambda: NOW)
+    for _ in range(2):
+        engine.tick()
+    assert store.read_partition(inbox.INBOX), "requests still wait"
+    assert engine.state is not None
+    assert instance_id(1) in engine.state.instances
