@@ -9,6 +9,7 @@ from typing import Any
 from argosy.api.waiting.explanation import explain_run
 from argosy.model.actions import Launch
 from argosy.model.policy import VcpuQuota
+from argosy.model.run_terms import DaemonTerms
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
 from tests.builders import (
@@ -162,6 +163,16 @@ def test_a_run_at_its_own_limit_waits_for_itself() -> None:
     name = run(state, 2, 400, capacity={"maxInstances": 1})
     state.runs[name].waiting = "held back by capacity.maxInstances of the run"
     assert "waits for its own tasks to end" in standing(state, name)["reason"]
+
+
+def test_a_daemon_with_waiting_tasks_has_no_turn() -> None:
+    state = full()
+    name = run(state, 2, 2)
+    state.runs[name].terms = replace(state.runs[name].terms, daemon=DaemonTerms("", starts_first=False))
+    state.daemons.add(state.runs[name].number)
+    assert standing(state, name)["sentences"] == [
+        "It has no place in line: each of its tasks starts on an instance of its own, without a turn."
+    ]
 
 
 def test_a_run_of_which_all_tasks_back_off_has_no_turn() -> None:

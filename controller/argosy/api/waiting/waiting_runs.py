@@ -93,7 +93,7 @@ class _Cluster:
         part, _ = self._where(batch)
         live = self._live(part)
         those = [each for each in state.runs.values() if not each.is_daemon]
-        those = [each for each in those if each.number in live or _may_start(each)]
+        those = [each for each in those if each is run or each.number in live or _may_start(each)]
         order = FairOrder.of(state, those, latest_starts(self._moment, those))
         sharer, takes = [order.row[each.id] for each in order.runs], [each.needs for each in order.runs]
         columns = Columns.of(sharer, [self._wants(each, part) for each in order.runs], takes)

@@ -71,7 +71,7 @@ def as_crowd(plan: TrialPlan) -> TrialPlan:
         return plan
     policy = replace(plan.policy, unaffordable_patience_s=PATIENCE_S)
     if share(plan.seed, "crowd commits") < FULL:
-        policy = replace(policy, max_dirty_documents=24, max_settling_documents=28)
+        policy = replace(policy, max_dirty_documents=10, max_settling_documents=14)
         policy = replace(policy, full_commit_documents=42, max_promised_documents=10)
     more = 1 if is_pressed(plan) else max(0, plan.instances - FEWEST_INSTANCES) + 1
     instances = min(plan.instances, FEWEST_INSTANCES + int(more * share(plan.seed, "crowd instances")))
