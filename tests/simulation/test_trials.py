@@ -133,7 +133,7 @@ QUICK_BLOCKS = {  # what some kinds together have to show within a few seeds
     "absence": (frozenset({"absence", "reply-lost", "throttle"}), range(320, 323)),
     "cells": (frozenset({"further-cell", "cell-destroyed", "cell-left-out"}), range(362, 366)),
     "owners": (frozenset({"new-image", "quota", "pages"}), range(347, 349)),
-    "users": (frozenset({"clean-exit", "instant", "no-start-time", "time-limit", "deadline"}), range(348, 350)),
+    "users": (frozenset({"clean-exit", "instant", "no-start-time", "time-limit", "deadline"}), range(358, 360)),
     "programs": (frozenset({"own-program", "no-runner", "bad-program"}), range(373, 376)),
     "storms": (frozenset({"storm", "pull-storm", "failure-lies"}), range(330, 332)),
 }

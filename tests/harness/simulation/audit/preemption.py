@@ -8,7 +8,6 @@ attempt counts neither as a failure nor as a loss.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -87,8 +86,8 @@ class PreemptionChecker(Checker):
 
     def _has_waited(self, live: StoredAttempt) -> None:
         reclaim, taker = self.facts.stored.sharing.reclaim, self._name(live.for_run)
-        since = self._held_since.get(taker, math.inf)
-        waited_s = self.facts.world.now + self.facts.clocks_differ_s - since
+        now = self.facts.world.now + self.facts.clocks_differ_s
+        waited_s = now - self._held_since.get(taker, now)
         if reclaim is not None and waited_s < reclaim.after_s:
             told = f"{live.key} is stopped for {taker}, which has waited for {waited_s:.0f} s of {reclaim.after_s:.0f}"
             self.facts.violated("S5", told, taker, live.key.run_id)
