@@ -31,9 +31,8 @@ from argosy.scheduler.upkeep import upkeep
 from argosy.sharing import alternatives, bounds, fill, history, levels
 from argosy.sharing.bounds import QueueBounds
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
-from tests.fakes.trials import crowd
 from tests.harness.simulation.audit.sharing import SharingChecker
-from tests.mutations.catalogue import Check, Patch, planned, planted, scenario
+from tests.mutations.catalogue import Check, Patch, planted, scenario
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.turns.test_sharing_a_cluster"
 LIFTING, SCENARIO = "tests.unit.scheduler.turns.test_share_levels", "tests.scenarios.test_sharing"
@@ -449,7 +448,7 @@ def never_fits(document: dict[str, Any], large: dict[str, Any]) -> Check:
     return scenario("tests.scenarios.test_runs_that_never_fit", name, document, large, "a task needs ")
 
 
-@planted("a task that is larger than a whole cap closes the cap for all runs behind it", check=planned(crowd(11)))
+@planted("a task that is larger than a whole cap closes the cap for all runs behind it", check=never_fits(*WHOLE_CAP))
 def head_closes_its_limit(patch: Patch) -> None:
     real = bounds.cut
 

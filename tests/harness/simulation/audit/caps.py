@@ -22,6 +22,7 @@ from argosy.model.run_terms import Changes, RunTerms
 from argosy.model.shares.sharing import Cap, ShareQueue
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
+from argosy.scheduler.buying.reasons import HELD_BY
 from argosy.spec.terms import terms_of_form
 from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
@@ -83,6 +84,8 @@ class CapChecker(Checker):
         busy = {self._queue(each.key.run_id, queues) for each in facts.stored.live.values()}
         said = {run_id: facts.stored.records[run_id].waiting for run_id in self._waiting()}
         idle = {run_id for run_id, why in said.items() if why.startswith(AT_CAP.format(self._queue(run_id, queues)))}
+        # What is left of a cap may be for a run ahead of it that waits for a limit of its own or of the deployment.
+        busy |= {self._queue(run_id, queues) for run_id, why in said.items() if why.startswith(HELD_BY)}
         idle = {run_id for run_id in idle if self._queue(run_id, queues) not in busy}
         if not idle or not self._nothing_is_coming() or not facts.faults_ended_at:
             idle = set()
