@@ -61,12 +61,13 @@ class LosesReplies:
     """EC2 whose next `left` answers to CreateFleet never arrive."""
 
     def __init__(self, client: Any, left: int) -> None:
-        self._client, self.left = client, left
+        self._client, self.left, self.calls = client, left, 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
     def create_fleet(self, **request: Any) -> Any:
+        self.calls += 1
         answer = self._client.create_fleet(**request)
         self.left -= 1
         if self.left >= 0:
@@ -81,6 +82,20 @@ def test_an_order_whose_reply_was_lost_is_sent_again_under_its_token_and_buys_no
     cluster.submit(8, capacity=ON_DEMAND)
     cluster.run_to_rest()
     assert bought(cluster) == ["on-demand"] * 2
+
+
+def test_an_order_whose_reply_was_lost_before_a_new_template_version_is_sent_again_once() -> None:
+    cluster = one_pool(work_s=600.0)
+    cluster.ec2 = ec2 = LosesReplies(cluster.ec2, left=1)
+    cluster.controllers = [cluster.controller()]
+    cluster.submit(8, capacity=ON_DEMAND)
+    while not bought(cluster):
+        cluster.tick()
+    cluster.world.ec2.add_launch_template("argosy", image_id="ami-2", tags={"argosy:stage": "main"})
+    cluster.controllers = [cluster.controller()]  # it reads the newest version first
+    cluster.run_to_rest()
+    assert cluster.record(RUN_ID).status == RunStatus.SUCCEEDED
+    assert (bought(cluster), ec2.calls) == (["on-demand"] * 2, 2)
 
 
 def test_a_controller_that_dies_after_an_order_sends_the_same_one_again() -> None:

@@ -26,6 +26,7 @@ from argosy.model.pools import Pool
 from argosy.model.setbacks import Subject, What
 
 _FEWER = "UnfulfillableCapacity"  # if EC2 names no error
+_USED = "IdempotentParameterMismatch"  # of a client token
 
 
 class OnDemandOrders:
@@ -63,6 +64,8 @@ class OnDemandOrders:
         fault = classify(error)
         if fault.kind is FailureKind.THROTTLED:
             cell.rates.fleets.throttled()
+        if fault.code == _USED:  # EC2 took the order from another template version; sweeps show what it launched
+            return OrderAnswered(pool.key, pool.on_demand_order)
         if fault.kind is FailureKind.CAPACITY:
             return _short(pool, fault.code, fault.message)
         if fault.lasting:
