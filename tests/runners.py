@@ -32,11 +32,14 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 def built_runner() -> Path | None:
-    """The Go runner: what TEST_RUNNER names, or what `make runner` has built for this machine; None without."""
-    named = os.environ.get("TEST_RUNNER")
+    """The Go runner: what TEST_RUNNER names, or what `make runner` has built for this machine from the present source;
+    None without."""
+    if named := os.environ.get("TEST_RUNNER"):
+        return Path(named)
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    path = Path(named) if named else ROOT / "build" / "runner" / architecture / "argosy-runner"
-    return path if path.is_file() else None
+    path = ROOT / "build" / "runner" / architecture / "argosy-runner"
+    newest = max(each.stat().st_mtime for each in (ROOT / "containers" / "runner").glob("*.go"))
+    return path if path.is_file() and path.stat().st_mtime >= newest else None
 
 
 @dataclass(frozen=True)

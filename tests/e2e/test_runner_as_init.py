@@ -89,7 +89,7 @@ class Box:
 def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     runner = built_runner()
     if runner is None:
-        pytest.skip("the Go runner is not built: make runner")
+        pytest.skip("the Go runner of this source is not built: make runner")
     folder = tmp_path_factory.mktemp("image")
     with pytest.MonkeyPatch.context() as shell:
         engine = use(request.param, folder, shell) if request.param == "podman" else with_init(runner.resolve(), shell)

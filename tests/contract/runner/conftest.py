@@ -36,7 +36,7 @@ def runner(
     if request.param == "go":
         built = built_runner()
         if built is None:
-            pytest.skip("the Go runner is not built: make runner")
+            pytest.skip("the Go runner of this source is not built: make runner")
         command = [str(built)]
     under_test = RunnerUnderTest(command, s3, tmp_path, forks=forks if request.param == "twin" else None)
     yield under_test
