@@ -32,9 +32,10 @@ def _reach(arns: Arns, region: str) -> list[str]:
 
 
 def watchdog(arns: Arns, region: str) -> list[iam.PolicyStatement]:
-    """Reads the records; ends the instances. Home's watchdog also checks whether a request waits, and enables the
-    tick."""
-    waking = [_of_partition(arns, "INBOX", "Query"), allow(["events:EnableRule"], [arns.tick])]
+    """Reads the records; ends the instances. Home's watchdog also checks whether a request waits and a state is stored,
+    and enables the tick."""
+    queried = [_of_partition(arns, name, "Query") for name in ("INBOX", "STATE")]
+    waking = [*queried, allow(["events:EnableRule"], [arns.tick])]
     at_home = region == arns.settings.region
     return [_records(arns, "Query"), *(waking if at_home else []), *freeing(arns, _reach(arns, region))]
 

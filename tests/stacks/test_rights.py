@@ -124,7 +124,7 @@ def test_the_watchdog_may_only_look_at_heartbeat_and_inbox_wake_the_controller_a
     }
     reads = [each for each in rights if "dynamodb:Query" in each.actions]
     keys = [each.conditions["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"] for each in reads]
-    assert sorted(keys) == [["CONTROL"], ["INBOX"]]
+    assert sorted(keys) == [["CONTROL"], ["INBOX"], ["STATE"]]
 
 
 def test_tasks_write_attempts_and_parts_only(home: Template, wide: dict[str, Template]) -> None:

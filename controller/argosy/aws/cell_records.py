@@ -16,7 +16,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-CONTROL, INBOX = "CONTROL", "INBOX"
+CONTROL, INBOX, STATE = "CONTROL", "INBOX", "STATE"
 PREFIX = "CELL "  # of the sort keys of the cells' records, before the Region
 LEFT_OUT = "the deployment no longer names this cell"
 DESTROYED = "its stack is destroyed"
@@ -30,12 +30,6 @@ class Records:
     cells: Mapping[str, str | None] = field(default_factory=dict)  # Region -> why it is closed; None = it is open
     is_torn_down: bool = False  # whether the kill switch is on: nothing is launched any more
     awaits_tick: bool = False  # whether the controller was to continue after its last tick; unset in old versions
-    is_leased: bool = False  # whether a controller is at work, or died at work
-
-    @property
-    def means_to_go_on(self) -> bool:
-        """Whether a tick should follow: the last controller said so, or it died before it could record anything."""
-        return self.awaits_tick or (self.is_leased and self.heartbeat is None)
 
 
 def read(dynamodb: Any, table: str) -> Records | None:
@@ -62,16 +56,25 @@ def read(dynamodb: Any, table: str) -> Records | None:
             if name.startswith(PREFIX)
         },
         is_torn_down="KILL" in items,
-        is_leased="LEASE" in items,
     )
+
+
+def means_to_go_on(dynamodb: Any, table: str, records: Records) -> bool:
+    """Whether a tick should follow: the last controller said so, or the first one stored a state and then failed before
+    its first heartbeat. Raises ClientError."""
+    return records.awaits_tick or (records.heartbeat is None and _has_items(dynamodb, table, STATE))
 
 
 def is_asked_for_more(dynamodb: Any, table: str) -> bool:
     """Whether a request of the api waits in the inbox. Raises ClientError."""
+    return _has_items(dynamodb, table, INBOX)
+
+
+def _has_items(dynamodb: Any, table: str, partition: str) -> bool:
     answer = dynamodb.query(
         TableName=table,
         KeyConditionExpression="pk = :pk",
-        ExpressionAttributeValues={":pk": {"S": INBOX}},
+        ExpressionAttributeValues={":pk": {"S": partition}},
         ConsistentRead=True,
         Limit=1,
     )

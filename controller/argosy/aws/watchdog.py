@@ -35,6 +35,9 @@ class HomeTick(NamedTuple):
     events: Any
     rule: str
 
+    def means_to_go_on(self, records: Records) -> bool:
+        return cell_records.means_to_go_on(self.dynamodb, self.table, records)
+
     def is_asked_for_more(self) -> bool:
         return cell_records.is_asked_for_more(self.dynamodb, self.table)
 
@@ -86,12 +89,12 @@ def _turn() -> WatchTurn:
 def wake(home: HomeTick, records: Records, *, now: float) -> bool:
     """Enable the tick where a request waits: a controller going to rest may have died after it disabled the tick and
     before it read the inbox once more (DESIGN D12a). Also if the controller should continue and does not: it ends while
-    there is nothing to do, and an update of the stack then disables the tick. A controller that died in its very first
-    tick recorded nothing, and left its lease. If the tick is already enabled, or another controller is about to take
+    there is nothing to do, and an update of the stack then disables the tick. A controller that failed in its very
+    first tick stored a state and no heartbeat. If the tick is already enabled, or another controller is about to take
     the request, this costs one invocation at most. Returns whether there is a reason."""
     if records.is_torn_down:
         return False
-    is_silent = records.means_to_go_on and now - (records.heartbeat or 0.0) > SILENT_S
+    is_silent = now - (records.heartbeat or 0.0) > SILENT_S and home.means_to_go_on(records)
     if not is_silent and not home.is_asked_for_more():
         return False
     home.enable()

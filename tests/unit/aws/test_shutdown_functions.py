@@ -15,6 +15,7 @@ from moto import mock_aws
 from argosy.aws import cell_records, teardown, watchdog
 from argosy.aws.dynamodb import DynamoStore
 from argosy.model import inbox
+from argosy.model.stored.documents import ROOT, STATE
 from tests.fakes.ending import (
     NOW,
     deleting,
@@ -69,10 +70,7 @@ def test_the_teardown_functions_work_over_boto3(deployed: Any) -> None:
 def test_the_watchdog_function_reads_the_heartbeat_that_the_controllers_store_writes(deployed: Any) -> None:
     assert watchdog.handler({}, Context()) == {"acted": False, "silentSeconds": 0, "woken": False}
     store = DynamoStore(deployed, "argosy-state")
-    store.take_lease("somebody", NOW, 60)
-    assert cell_records.read(deployed, "argosy-state") == cell_records.Records(is_leased=True)
     store.beat(NOW + 0.25)
-    store.release_lease("somebody")
     assert cell_records.read(deployed, "argosy-state") == cell_records.Records(NOW + 0.25, awaits_tick=True)
 
 
@@ -105,7 +103,7 @@ def test_the_watchdog_enables_the_tick_of_a_controller_that_has_not_left(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("waits", [False, True], ids=["it died at work", "a request waits"])
+@pytest.mark.parametrize("waits", [False, True], ids=["it failed after its commit", "a request waits"])
 def test_the_watchdog_enables_the_tick_of_a_controller_that_has_never_finished_one(deployed: Any, waits: bool) -> None:
     store, events = DynamoStore(deployed, "argosy-state"), boto3.client("events")
     events.disable_rule(Name="argosy-tick")
@@ -113,7 +111,7 @@ def test_the_watchdog_enables_the_tick_of_a_controller_that_has_never_finished_o
     if waits:
         store.create({(inbox.INBOX, "1#run"): b"{}"})
     else:
-        store.take_lease("somebody", NOW, 60)
+        store.commit(0, {(STATE, ROOT): b"a state"}, [])  # and its heartbeat was not answered
     assert watchdog.handler({}, Context())["woken"]
     assert events.describe_rule(Name="argosy-tick")["State"] == "ENABLED"
 

@@ -159,8 +159,10 @@ class SimulatedDeployment:
         """Whether no controller works, and none will before a user asks for something."""
         if self._is_at_work() or self.invocations.is_scheduled or self.invocations.is_called:
             return False
-        records = cell_records.read(self._client("dynamodb", self.services.dynamodb), TABLE)
-        return records is None or not records.means_to_go_on  # the watchdog enables the tick
+        dynamodb = self._client("dynamodb", self.services.dynamodb)
+        records = cell_records.read(dynamodb, TABLE)
+        # Otherwise the watchdog enables the tick.
+        return records is None or not cell_records.means_to_go_on(dynamodb, TABLE, records)
 
     @property
     def is_quiet(self) -> bool:
