@@ -11,8 +11,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from argosy.aws.image_sizes import EcrImageSizes
 from argosy.local.clients import LocalClients
-from argosy.local.moto.app import MotoApp
-from tests.fakes.serving import front
+from tests.fakes.serving import moto_clients
 
 pytestmark = pytest.mark.slow
 HOME = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
@@ -31,11 +30,8 @@ class Raising:
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[LocalClients]:
-    moto = MotoApp()
-    with front(moto=moto) as made:
+    with moto_clients() as made:
         yield made
-        moto.stop_waiting()
-    moto.close()
 
 
 @pytest.fixture(scope="module")

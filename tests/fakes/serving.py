@@ -41,6 +41,18 @@ def served(application: Application, bounds: Bounds | None = None) -> Iterator[W
 
 
 @contextmanager
+def moto_clients() -> Iterator[LocalClients]:
+    """Clients of a front with moto's services alone behind it."""
+    from argosy.local.moto.app import MotoApp  # imports moto, which few of these tests need
+
+    moto = MotoApp()
+    with front(moto=moto) as clients:
+        yield clients
+        moto.stop_waiting()
+    moto.close()
+
+
+@contextmanager
 def front(
     ecs: Any = None,
     ec2: Any = None,

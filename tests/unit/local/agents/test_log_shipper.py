@@ -13,9 +13,8 @@ from botocore.exceptions import ClientError
 
 from argosy.local.agents.log_shipper import MAX_LINE, LogRefusedError, LogShipper
 from argosy.local.clients import LocalClients
-from argosy.local.moto.app import MotoApp
 from argosy.local.moto.logs import MotoLogs
-from tests.fakes.serving import front
+from tests.fakes.serving import moto_clients
 
 pytestmark = pytest.mark.slow
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -23,11 +22,8 @@ ACCOUNT, REGION = "123456789012", "us-east-1"
 
 @pytest.fixture(scope="module")
 def clients() -> Iterator[LocalClients]:
-    moto = MotoApp()
-    with front(moto=moto) as made:
+    with moto_clients() as made:
         yield made
-        moto.stop_waiting()
-    moto.close()
 
 
 @pytest.fixture
