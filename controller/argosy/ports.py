@@ -133,8 +133,8 @@ class Executor(Protocol):
 
     def observe(self, now: float, state: State) -> Event | None:
         """The full sweep of ECS and EC2 as one Observed event, in which a listing that failed midway is marked as
-        incomplete. None: the sweep is not finished; call again in the next tick. state: each of its tasks is asked
-        about that the listing does not show."""
+        incomplete. None: the sweep is not finished; call again in the next tick. state: its tasks that
+        the listing does not show are looked up."""
 
 
 class Archive(Protocol):

@@ -1,7 +1,7 @@
 """On-demand prices by AWS's price list, read once a day for each cell.
 
 The catalogue's prices are as old as the checkout, and outside us-east-1 years older. The list is free of charge, and
-few Regions serve it; a Region's plain Linux instances are some ten pages of a hundred.
+few Regions serve it. The plain Linux instances of a Region fill about ten pages of 100.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA
 
 
 class OnDemandPrices:
-    """The last list of each cell; an empty one is not believed. pricing: makes the boto3 client, at the first use."""
+    """The last list of each cell; an empty list is ignored. pricing: makes the boto3 client, at the first use."""
 
     def __init__(self, pricing: Callable[[], Any]) -> None:
         self._pricing = pricing

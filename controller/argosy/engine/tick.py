@@ -203,8 +203,7 @@ class Engine:
         self._fold_requests(state, taken)
         for fact in ended_dependencies(marked(self.store), state):
             self._take(state, fact, self.now())
-        busy = busy or bool(taken.folded or self.backlog)
-        busy |= any(each.losing for each in state.instances.values())
+        busy |= bool(taken.folded or self.backlog) or any(each.losing for each in state.instances.values())
         self.backlog.extend(marked(self.queue).receive(0.0 if busy else wait_s))
         taken.began_at = self.now()
         self._apply_messages(state, taken)
@@ -336,8 +335,9 @@ class Engine:
         return progress
 
     def _apply_sightings(self, state: State) -> int:
-        """Apply the sweep's sightings, as far as the commit has room, before requests: under a stream of them none
-        would ever be applied, and what has arrived be ordered again. Returns how many ends it showed."""
+        """Apply the sweep's sightings until the commit is full; the next tick applies the rest. They come before
+        requests: a stream of requests would hold them back, and instances that have arrived would be ordered again.
+        Returns how many ends of tasks and instances it showed."""
         if not self.sightings:
             return 0
         live, alive = len(state.attempts.live()), [each for each in state.instances.values() if each.alive]

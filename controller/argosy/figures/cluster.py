@@ -151,7 +151,9 @@ def _without_work(view: View) -> Figure:
     if not rows:
         return Figure(key, title, empty="None.")
     table = Table(("Instance", "Pool", ">Tasks", "Because"), rows[:ROWS_SHOWN], stacks=True)
-    return Figure(key, title, note="Their tasks run on. argosy instances enable ID ends a drain.", table=table)
+    return Figure(
+        key, title, note="Their running tasks continue. argosy instances enable ID ends a drain.", table=table
+    )
 
 
 def _totals(instances: Instances) -> Table:

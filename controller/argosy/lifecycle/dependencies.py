@@ -130,7 +130,7 @@ def _take_end(state: State, run: Run, dependency: Dependency, status: RunStatus,
 
 def _meet(state: State, run: Run, dependency: Dependency) -> None:
     run.unmet.remove(dependency.run_id)
-    run.waiting = run.waiting if run.unmet else ""  # a tick whose commit is full says nothing else instead
+    run.waiting = run.waiting if run.unmet else ""  # if the commit is full, no later step of this tick replaces it
     state.changed_runs.add(run.id)
 
 

@@ -57,7 +57,7 @@ class LocalCell:
             self.ec2.add_launch_template(f"{settings.prefix}-{name}", image_id=image_id, tags=tags)
 
     def use(self, stock: GpuStock) -> None:
-        """Its instances get GPUs of this machine, which all Regions share; otherwise GPUs are pretended."""
+        """Its instances get GPUs of this machine, which all Regions share; otherwise GPUs are simulated."""
         self._stock = stock
         self.ec2.on_launched.append(lambda each: stock.take(each.instance_id, self._gpus(each.instance_type)))
 
@@ -93,7 +93,7 @@ class LocalCell:
         kind = self._catalogue[instance.instance_type]
         gpus = self._stock.of(instance.instance_id) if self._stock else ()
         if self._stock and len(gpus) < kind.gpus:
-            self.ec2.lose(instance.instance_id)  # another Region took the last one in the same moment
+            self.ec2.lose(instance.instance_id)  # another Region took the last one at the same moment
         elif DOCKER_BLOCKS in self._readings:
             host = Host(instance.instance_id, kind, instance.zone, self._policy.own_attributes_of(kind.name), gpus)
             joins_at = time.time() + DOCKER_BLOCKS_S

@@ -1,8 +1,8 @@
 """Which GPUs does this machine have, and which local instance uses which of them?
 
-A local instance of a type with GPUs gets as many of the machine's own when it is launched, and gives them back when it
-is terminated. Where too few are free, EC2 says that it has no capacity. A GPU thus belongs to one instance, ECS pins it
-to one task at a time, and a task that finds none waits as it would on AWS.
+A local instance of a type with GPUs gets that number of this machine's GPUs when it is launched, and gives them back
+when it is terminated. If too few are free, EC2 has no capacity. So each GPU belongs to one instance, ECS pins it to one
+task at a time, and a task that finds none waits as it would on AWS.
 
 Example: a machine with one GPU, and four tasks of one GPU each. The first g5.2xlarge gets the GPU. EC2 refuses a second
 one, so the tasks run one after the other on the first.
@@ -34,7 +34,7 @@ _BYTES_PER_MIB = 1024**2
 
 
 class Maker(StrEnum):
-    """Whose driver shows the device to a program."""
+    """The vendor, whose driver shows the device to a program."""
 
     NVIDIA = "NVIDIA"
     AMD = "AMD"
@@ -44,8 +44,7 @@ class Maker(StrEnum):
 class Gpu:
     """One device that a program can use: a GPU, or a MIG device of one.
 
-    id: the driver's, which it has as long as it exists. place: its number among the machine's, "0:1" for MIG device 1
-    of GPU 0. memory_mib: its own.
+    id: the driver's, which never changes. place: its index on the machine, "0:1" for MIG device 1 of GPU 0.
     """
 
     id: str
@@ -56,21 +55,22 @@ class Gpu:
 
 
 def find_gpus(limit_s: float = PROBE_S) -> tuple[Gpu, ...]:
-    """The GPUs of this machine, NVIDIA's first; none where no driver answers each question in time."""
+    """The GPUs of this machine, NVIDIA's first. A driver that does not answer within the limit has none."""
     return (*_nvidia(limit_s), *_amd(limit_s))
 
 
 def described(gpus: Sequence[Gpu]) -> str:
-    """`2 x NVIDIA H200 (140 GiB)`; `no GPU` if there is none."""
+    """`2 x NVIDIA H200 (140 GiB)`."""
     counts = Counter((gpu.name, round(gpu.memory_mib / _MIB_PER_GIB)) for gpu in gpus)
-    return ", ".join(f"{count} x {name} ({gib} GiB)" for (name, gib), count in counts.items()) or "no GPU"
+    return ", ".join(f"{count} x {name} ({gib} GiB)" for (name, gib), count in counts.items())
 
 
 def fitting_types(gpus: Sequence[Gpu], cores: int) -> list[str]:
-    """The instance types that can be pretended with these GPUs and cores: one for each number of GPUs.
+    """The instance types that stand for these GPUs and cores: one for each number of GPUs.
 
-    It has as much memory per GPU as the smallest of them, or less, so that a task gets what it asked for; where every
-    type has more, it is the one with the least. Among equals it has as many cores, and then it is the cheapest.
+    Each is the type with the most memory per GPU that every one of these GPUs has, so that a task gets what it asks
+    for. If all types have more memory, it is the type with the least. Ties go to the type that uses the most of the
+    cores, then to the cheapest.
     """
     least_mib = min((gpu.memory_mib for gpu in gpus), default=0)
     by_count: dict[int, list[tuple[int, int, float, str]]] = {}
@@ -93,7 +93,7 @@ def visible(gpus: Sequence[Gpu]) -> dict[str, str]:
 
 
 class GpuStock:
-    """The machine's GPUs, and which instance has which. Cells share it, each under its own lock."""
+    """The machine's GPUs, and which instance has which. All Regions share it, and each calls it from its own thread."""
 
     def __init__(self, gpus: Sequence[Gpu]) -> None:
         self.gpus = tuple(gpus)
@@ -111,7 +111,7 @@ class GpuStock:
         return f"{instance_type} waits for a GPU of this machine: {used} of {every} in use."
 
     def take(self, instance_id: str, count: int) -> None:
-        """For an instance that is launched. Ask `why_not` first; it gets none if another was quicker."""
+        """Assign GPUs to a launched instance, after `why_not`. It gets none if another instance was faster."""
         with self._guard:
             if count <= len(self._free):
                 self._of[instance_id] = tuple(self._free[:count])
@@ -122,7 +122,7 @@ class GpuStock:
         return self._of.get(instance_id, ())
 
     def give_back(self, instance_id: str) -> None:
-        """When the instance is terminated; again is harmless."""
+        """Call it when the instance is terminated. A second call does nothing."""
         with self._guard:
             free = {*self._free, *self._of.pop(instance_id, ())}
             self._free = [gpu for gpu in self.gpus if gpu in free]

@@ -78,7 +78,7 @@ class LocalOptions:
     pythons: Mapping[str, str] = field(default_factory=dict)  # glob over image names -> the Python that runs them
     engine: str | None = None  # podman or docker, which then run the tasks; None: as processes of this machine
     runner: Path = field(default_factory=runner_file)  # the init of podman's containers with a user's program
-    gpus: tuple[Gpu, ...] = ()  # of this machine, for the tasks; none: GPUs are pretended
+    gpus: tuple[Gpu, ...] = ()  # of this machine, for the tasks; none: GPUs are simulated
     state_dir: Path | None = None  # logs of the functions; None: a temporary folder that goes with the process
     keep: Path | None = None  # where runs, results and logs outlive the process; None: nowhere
     fresh: bool = False  # forget what is there

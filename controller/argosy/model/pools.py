@@ -38,7 +38,7 @@ class Pool:
     on_demand_count: int = 0  # instances of that order while it is open; 0 = EC2 has answered, or it was given up
     confirmed_spot: int = -1  # what EC2 last acknowledged or showed; -1 = unknown
     spot_usd_per_hour: float = 0.0  # EC2's price, without disk and address
-    listed_usd_per_hour: float = 0.0  # on demand, by AWS's price list; 0 = not read: the catalogue's price counts
+    listed_usd_per_hour: float = 0.0  # on demand, by AWS's price list; 0 = not read: the catalogue's price is used
     ordered_since: float = 0.0  # since when it has owed instances; 0 = it owes none
     grown_at: float = 0.0  # when its targets were last raised
     short_until: float = 0.0  # cool-off after a shortage of spot capacity

@@ -22,7 +22,7 @@ class What(StrEnum):
     SEND = "send"  # tasks of a run, which AWS throttles or leaves unanswered; nothing pauses for it
     RESOLVE = "resolve"  # a wave of launches in doubt
     TARGET = "target"  # to set the target of a pool's fleet
-    ORDER = "order"  # the open on-demand order of a pool, which AWS throttles or does not answer; nothing pauses
+    ORDER = "order"  # AWS throttles or does not answer the on-demand order of a pool; it is sent again without a pause
     TERMINATE = "terminate"  # an instance
     DRAIN = "drain"  # to set the status of a container instance
     DEREGISTER = "deregister"  # a family of task definitions

@@ -88,7 +88,7 @@ _QUICK_BOOTS, _SLOW_BOOTS = 0.4, 1.5
 # may change until the order.
 _AROUND_TYPICAL, _AROUND_SEEN = (0.8, 1.2), (0.9, 1.1)
 _TAKEN_AT_THE_END = 3  # spot instances, in the high forecast: one zone's storm over a small run, noise for a large one
-PULL_BYTES_PER_S = 50 * 1024 * 1024  # our choice, of compressed bytes: what a large instance unpacks, not a measurement
+PULL_BYTES_PER_S = 50 * 1024 * 1024  # compressed bytes that a large instance pulls and unpacks; assumed, not measured
 ECS_LAUNCHES_PER_S = 40.0  # of one cell: aws.md, ECS's rate for starting tasks
 
 

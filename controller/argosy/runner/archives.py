@@ -1,8 +1,8 @@
 """Unpacking an untrusted archive so that nothing lands outside its folder.
 
 Names are checked one by one, at the time of writing, so that a link from the archive itself cannot lead elsewhere. Only
-files, folders and links that stay inside are written; no owner, no set-user-id, no device. An archive may not unpack to
-many times its size: the disk is every task's.
+files, folders and links that stay inside are written; no owner, no set-user-id, no device. The size that
+an archive may unpack to is limited, because all tasks share the disk.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import IO
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.runner.order import RunnerFault
 
-LEAST_BYTES, MOST_TIMES = 1 << 30, 20  # an archive may unpack to this much, or to this multiple of its own size
-ENTRY_BYTES = 512  # that an entry without content counts
+LEAST_BYTES, MOST_TIMES = 1 << 30, 20  # an archive may unpack to 1 GiB, or to 20 times its size if that is more
+ENTRY_BYTES = 512  # counted for each entry besides its content
 _DAMAGED = (tarfile.TarError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 _IMPORTABLE = ("purelib", "platlib")  # folders of NAME.data whose files belong at the top (PEP 427)
 
@@ -32,7 +32,7 @@ def unpack_program(archive: Path, folder: Path, uri: str) -> None:
     with _readable(uri), tarfile.open(archive, "r:gz") as opened:
         left = _most_of(archive)
         for member in opened:
-            left = _less(left, member.size, archive, uri)  # of which the content cannot have more
+            left = _less(left, member.size, archive, uri)  # its content cannot be longer
             _unpack_member(opened, member, folder, uri)
 
 

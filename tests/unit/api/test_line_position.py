@@ -171,7 +171,7 @@ def test_a_daemon_with_waiting_tasks_has_no_turn() -> None:
     state.runs[name].terms = replace(state.runs[name].terms, daemon=DaemonTerms("", starts_first=False))
     state.daemons.add(state.runs[name].number)
     assert standing(state, name)["sentences"] == [
-        "It has no place in line: each of its tasks starts on an instance of its own, without a turn."
+        "It has no place in line: a daemon runs one task on each matching instance."
     ]
 
 

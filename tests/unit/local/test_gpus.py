@@ -75,7 +75,6 @@ def test_a_driver_that_fails_finds_nothing_or_hangs_has_no_gpu(bin_folder: Path,
     program(bin_folder, "nvidia-smi", script)
     (bin_folder / "rocm-smi").write_text("no program")
     assert find_gpus(limit_s=0.5) == ()
-    assert described(()) == "no GPU"
 
 
 @given(st.integers(1, 8), st.integers(8_000, 200_000), st.integers(1, 200))

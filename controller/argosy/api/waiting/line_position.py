@@ -168,7 +168,7 @@ def _first_priority(found: WaitingRuns) -> int | None:
 def why_not_in_line(run: Run, moment: Moment) -> str:
     """Why a run has no turn to wait for: something else has to happen first. "" = it has one."""
     if run.is_daemon:
-        return run.waiting or "each of its tasks starts on an instance of its own, without a turn"
+        return run.waiting or "a daemon runs one task on each matching instance"
     if run.held:
         return run.waiting or "it waits for other runs, or for its start time"
     if not run.ready:

@@ -99,7 +99,7 @@ class LocalChoices:
         ),
     ] = ""
     pretend_gpus: Annotated[
-        bool, typer.Option("--pretend-gpus", help="Use no GPU of this machine; tasks get names of GPUs only.")
+        bool, typer.Option("--pretend-gpus", help="Simulate GPUs instead of using those of this machine.")
     ] = False
     reading: Annotated[
         list[str] | None,
@@ -163,12 +163,12 @@ def local(
 
 
 def try_port(port: int) -> None:
-    """At once: the imports and the models take seconds. Raises CliError."""
+    """Fail before the imports and the models, which take seconds. Raises CliError if the port is taken."""
     import socket
 
     try:
         socket.create_server(("127.0.0.1", port)).close()
-    except OSError as fault:  # whose text names the address once more
+    except OSError as fault:  # its text repeats the address
         raise cannot_start(port, OSError(fault.errno, os.strerror(fault.errno or 0))) from fault
 
 
@@ -202,8 +202,8 @@ def machine(options: LocalOptions) -> str:
     from argosy.local.gpus import described
 
     gib = round(psutil.virtual_memory().total / 1024**3)
-    pretended = "" if options.gpus else ": tasks get pretended GPUs, by name only"
-    return f"This machine: {os.cpu_count()} cores, {gib} GiB, {described(options.gpus)}{pretended}."
+    found = described(options.gpus) if options.gpus else "simulated GPUs"
+    return f"This machine: {os.cpu_count()} cores, {gib} GiB, {found}."
 
 
 def lacking(options: LocalOptions) -> list[str]:

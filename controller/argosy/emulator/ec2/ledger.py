@@ -35,7 +35,7 @@ class Ec2Setup:
     """Of all instances; "" = each has its own."""
 
     why_not: Callable[[str], str] = lambda instance_type: ""
-    """Why what the instances run on has no room for one more of the type, in a sentence; "" if it has."""
+    """Why the machine that runs the emulator cannot host one more instance of a type; "" if it can."""
 
     def usd_per_hour(self, instance_type: str, zone: str, at: float) -> float:
         """On spot."""

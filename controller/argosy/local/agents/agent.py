@@ -42,11 +42,11 @@ class Host:
     own_attributes: Mapping[str, str] = field(
         default_factory=dict
     )  # the owner's, as in the agent's ECS_INSTANCE_ATTRIBUTES
-    gpus: tuple[Gpu, ...] = ()  # of this machine; without them those of its type are pretended
+    gpus: tuple[Gpu, ...] = ()  # of this machine; none: those of its type are simulated
 
     @property
     def gpu_ids(self) -> tuple[str, ...]:
-        """The id of each GPU, in the order of their ordinals. Pretended ones are GPU-<uuid>, the same for the same
+        """The id of each GPU, in the order of their ordinals. Simulated ones are GPU-<uuid>, always the same for an
         instance id."""
         if self.gpus:
             return tuple(gpu.id for gpu in self.gpus)
@@ -221,7 +221,7 @@ class Agents:
         return threading.Thread(target=self._gone, args=(instance,), name="argosy-gpus").start()
 
     def _gone(self, instance: _Instance) -> None:
-        """The memory of its GPUs is free when its programs are gone."""
+        """Report it once its programs have ended: until then they hold memory of its GPUs."""
         for execution in list(instance.executions.values()):
             execution.join(JOIN_S)
         self.on_gone(instance.host.instance_id)

@@ -79,8 +79,8 @@ class LocalContainer:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The settings of every container on one host. `gpu_ids`: all GPUs of the host, in the order of their ordinals;
-    `gpus`: those of this machine that they are, none if they are pretended."""
+    """The settings of every container on one host. `gpu_ids`: all GPUs of the host, in the order of their ordinals.
+    `gpus`: the same GPUs as devices of this machine; empty if they are simulated."""
 
     environment: Mapping[str, str]
     gpu_ids: Sequence[str]
@@ -166,8 +166,8 @@ def _pairs(items: Any) -> dict[str, str]:
 
 
 def _gpu_environment(gpu_ids: Sequence[str], around: Surroundings) -> dict[str, str]:
-    """The agent names the pinned GPUs; what a process sees of them replaces the devices that the NVIDIA runtime would
-    show inside: those of this machine, or the ordinals of pretended ones."""
+    """The agent names the pinned GPUs. CUDA_VISIBLE_DEVICES stands in for the NVIDIA runtime, which shows a container
+    only its own devices; for simulated GPUs it has ordinals."""
     if not gpu_ids:
         return {"CUDA_VISIBLE_DEVICES": ""}
     ordinals = (str(around.gpu_ids.index(gpu_id)) for gpu_id in gpu_ids)

@@ -84,7 +84,7 @@ class CapChecker(Checker):
         busy = {self._queue(each.key.run_id, queues) for each in facts.stored.live.values()}
         said = {run_id: facts.stored.records[run_id].waiting for run_id in self._waiting()}
         idle = {run_id for run_id, why in said.items() if why.startswith(AT_CAP.format(self._queue(run_id, queues)))}
-        # What is left of a cap may be for a run ahead of it that waits for a limit of its own or of the deployment.
+        # A run ahead of it may have the rest of the cap coming to it, while another limit holds that run back.
         busy |= {self._queue(run_id, queues) for run_id, why in said.items() if why.startswith(HELD_BY)}
         idle = {run_id for run_id in idle if self._queue(run_id, queues) not in busy}
         if not idle or not self._nothing_is_coming() or not facts.faults_ended_at:
