@@ -198,6 +198,18 @@ def test_a_run_that_was_put_back_without_its_tasks_is_refused_with_a_sentence(ac
     assert not cluster.store.read_partition("INBOX")
 
 
+def test_a_run_whose_spec_is_corrupt_is_neither_changed_nor_retried_with_another_size_and_both_say_why() -> None:
+    cluster = two_runs()
+    api = Api(cluster.store, Woken(), None, None, "argosy", [CELL], cluster.world.clock)  # type: ignore[arg-type]
+    rot(cluster, documents.run_partition(RUN_ID), "SPEC")
+    said = [asked(api, "UpdateRun", changes={"priority": 1})]
+    restarted(cluster)
+    cluster.run_to_rest()
+    said.append(asked(api, "RetryRun", memory=512))
+    assert all(each.startswith(f"the stored data of {RUN_ID} cannot be read (error: ") for each in said)
+    assert not cluster.store.read_partition("INBOX")
+
+
 def test_a_run_of_which_only_the_id_is_left_is_refused_with_a_sentence() -> None:
     cluster = two_runs()
     rot(cluster, *RECORD)

@@ -91,7 +91,7 @@ def _retry(context: RequestContext, request: requests.RetryRun, request_id: str)
     chosen = tuple((first, last) for first, last in request.tasks or ())
     size = {name: value for name in ("memory", "vcpus") if (value := getattr(request, name)) is not None}
     if size and record.has_ended:
-        size = updates.resized(context, record, reading.submitted(context.store, record.id), size)
+        size = updates.resized(context, record, _submitted(context, record.id), size)
     wanted = RetryRequest(
         request.run_id,
         now,
@@ -115,7 +115,7 @@ def _update(context: RequestContext, request: requests.UpdateRun, request_id: st
     if updates.was_asked(context, request, token):
         return {**views.full_run_view(record), "created": False}
     updates.check_open(context, record)
-    submitted = reading.submitted(context.store, record.id)
+    submitted = _submitted(context, record.id)
     changes = updates.checked(context, record, submitted, request.changes)
     created = updates.put(context, record, request, changes, token)
     context.wake.controller()
@@ -154,6 +154,11 @@ def _open_run(context: RequestContext, run_id: str) -> tuple[State, Run] | None:
     """The whole state and a run in it; None when the run is not folded in yet, or is closed."""
     state = context.whole_state()
     return (state, state.runs[run_id]) if run_id in state.runs else None
+
+
+def _submitted(context: RequestContext, run_id: str) -> updates.Submitted:
+    with _refusing(), retries.readable(run_id):
+        return reading.submitted(context.store, run_id)
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -67,8 +68,15 @@ def put(store: Store, record: RunRecord, request: RetryRequest, token: str, mark
 
 def check_readable(store: Store, run_id: str) -> Run | None:
     """A run that no controller works on. Raises NotRetried when its documents cannot be read."""
-    try:
+    with readable(run_id):
         return load_run(store, run_id)
+
+
+@contextmanager
+def readable(run_id: str) -> Iterator[None]:
+    """For reading documents of a run: one that cannot be read raises NotRetried."""
+    try:
+        yield
     except FAULTS as fault:
         what = f"the stored data of {run_id} cannot be read ({type(fault).__name__}: {str(fault)[:200]})"
         raise NotRetried(f"{what}: restore it first, as docs/guides/operations.md describes") from fault
