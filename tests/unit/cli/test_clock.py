@@ -56,7 +56,7 @@ def test_the_doctor_finds_it_first_and_checks_nothing_else() -> None:
 @pytest.mark.parametrize(("off_s", "says"), [(1200, "20 minutes behind"), (-7200, "120 minutes ahead of")])
 def test_each_service_has_a_code_of_its_own_for_it(call: str, off_s: float, says: str) -> None:
     with skewed(off_s) as (url, _), pytest.raises(ClientError) as refused:
-        CALLS[call](make_client(Connection(url, region="us-east-1"), call.split()[0]))
+        CALLS[call](make_client(Connection(url, region="us-east-1"), call.split(maxsplit=1)[0]))
     error = from_aws(refused.value)
     assert f"this machine's clock is {says} AWS's. {refused.value}" in error.message
     assert error.next_step in SET
