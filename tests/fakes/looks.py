@@ -66,6 +66,7 @@ def fleet(instance_type: str, zone: str, **changes: Any) -> JSON:
         "spotTarget": 0,
         "onDemandTarget": 0,
         "spotUsdPerHour": 0.07,
+        "onDemandUsdPerHour": 0.17,
         "pricedAt": None,
         "priceIsStale": False,
         "assumedUsdPerHour": 0.07,

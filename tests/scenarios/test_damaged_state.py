@@ -282,10 +282,13 @@ def test_lost_capacity_is_seen_again_by_a_sweep_and_nothing_is_bought_before(nam
     assert restarted(cluster) == ()
 
 
-@pytest.mark.parametrize("body", [b"rot", documents.encode([]), documents.encode({"runs": []})])
-def test_without_its_root_nothing_is_touched(body: bytes) -> None:
+@pytest.mark.parametrize("body", [b"rot", documents.encode([]), documents.encode({"runs": []}), None])
+def test_without_its_root_nothing_is_touched(body: bytes | None) -> None:
     cluster = two_runs()
-    cluster.store.items[documents.STATE, documents.ROOT] = body
+    if body is None:
+        del cluster.store.items[documents.STATE, documents.ROOT]
+    else:
+        cluster.store.items[documents.STATE, documents.ROOT] = body
     cluster.controllers = [cluster.controller()]
     commits = cluster.store.commits
     with pytest.raises(UnreadableState, match="nothing is changed"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,14 +14,18 @@ from argosy.aws.on_demand_prices import FRESH_S, TRY_AGAIN_S, OnDemandPrices, by
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.price_list import PAGE, PriceList
+from argosy.figures.market import market_page
+from argosy.figures.numbers import money
 from argosy.model.instances import Purchase
 from argosy.model.stored import documents
 from tests.builders import CELL, NOW, whole
 from tests.fakes.aws import Clock, ScriptedClient, cell, refusal
+from tests.fakes.cli import Pages, World
 from tests.scenarios.controlled import Controlled
 
 SHIPPED = load_catalogue()["c5.xlarge"].on_demand_usd_per_hour
 NEW_USD = 0.31
+AT = datetime.fromtimestamp(NOW, UTC)
 
 
 def client(**prices: float) -> Any:
@@ -27,12 +33,16 @@ def client(**prices: float) -> Any:
     return SimulatedClient(PriceList(lambda region: prices if region == CELL else {}), "pricing")
 
 
-def prices_of(cluster: Controlled) -> set[float]:
-    """On demand, of each fleet as DescribeCluster shows it."""
+def fleets_of(cluster: Controlled) -> list[dict[str, Any]]:
+    """As DescribeCluster shows them."""
     state = cluster.controllers[0].state
     assert state is not None
-    views = [fleet_view(pool, cluster.world.now, cluster.policy) for pool in state.pools.values()]
-    return {each["onDemandUsdPerHour"] for each in views}
+    return [fleet_view(pool, cluster.world.now, cluster.policy) for pool in state.pools.values()]
+
+
+def prices_of(cluster: Controlled) -> set[float]:
+    """On demand, of each fleet."""
+    return {each["onDemandUsdPerHour"] for each in fleets_of(cluster)}
 
 
 def listening(price_list: Any) -> Controlled:
@@ -59,6 +69,22 @@ def test_a_listed_price_counts_from_then_on_and_is_stored() -> None:
     cluster.controllers = [cluster.controller()]
     cluster.controllers[0].tick()
     assert prices_of(cluster) == {NEW_USD}
+
+
+def test_users_see_the_controllers_price_and_where_it_comes_from() -> None:
+    fleets = fleets_of(listening(client(**{"c5.xlarge": NEW_USD})))
+    spot = [{"InstanceType": "c5.xlarge", "AvailabilityZone": "us-east-1a", "SpotPrice": "0.1", "Timestamp": AT}]
+    ec2 = SimpleNamespace(
+        meta=SimpleNamespace(region_name=CELL),
+        get_paginator=lambda _: Pages(lambda **_: [{"SpotPriceHistory": spot}]),
+    )
+    told = World(others={"ec2": ec2}).answers("DescribeCluster", {"fleets": fleets}).document("prices")
+    assert {row["onDemandUsdPerHour"] for row in told["prices"]} == {NEW_USD}
+    assert "from AWS's price list" in told["notes"][0]
+    page = market_page({"fleets": fleets, "cells": [CELL]}, {}, NOW)
+    (verdicts,) = [each.table for each in page.figures if each.key == "verdicts"]
+    assert verdicts is not None
+    assert {row[2] for row in verdicts.rows} == {money(NEW_USD)}
 
 
 @pytest.mark.parametrize(

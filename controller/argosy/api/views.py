@@ -359,6 +359,7 @@ def fleet_view(pool: Pool, now: float, policy: Policy) -> JSON:
         "pricedAt": iso(pool.priced_at, "seconds"),
         "priceIsStale": is_stale(pool, now, policy),
         "onDemandUsdPerHour": price_of(pool, kind, Purchase.ON_DEMAND, now, policy) if kind else None,
+        "onDemandFrom": "priceList" if pool.listed_usd_per_hour else "catalogue",
         "assumedUsdPerHour": price_of(pool, kind, Purchase.SPOT, now, policy) if kind else None,
         "interruptionBand": None if band is None else BANDS[band],
         "interruptionsPerHour": rate_of(pool, now, policy),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -12,6 +14,13 @@ T = TypeVar("T")
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"})
 _SOON = "try again in a few seconds"
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"})
+# Each service has its own code for a request that is signed with a wrong time: JSON services, STS, S3, and two of EC2.
+_NOT_SIGNED_WELL = frozenset(
+    {"InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "RequestExpired", "AuthFailure"}
+)
+_WITHOUT_CODE = "403"  # the reply to a HEAD of S3 has no body
+_CLOCK_S = 240.0  # AWS takes five minutes of difference, and S3 fifteen
+_SET_THE_CLOCK = "set this machine's clock: `sudo timedatectl set-ntp true`, or `sudo chronyc makestep`"
 
 
 class ArgosyError(Exception):
@@ -78,7 +87,8 @@ def from_aws(fault: Exception) -> ArgosyError:
     if _http_status(fault) == HTTPStatus.SERVICE_UNAVAILABLE:
         return ArgosyError("The endpoint is not ready: local mode may still be starting.", next_step=_SOON)
     if code:
-        return ArgosyError(f"AWS refused the call. {fault}", next_step=_next_step(code))
+        clock = _clock(fault) if code in {*_NOT_SIGNED_WELL, _WITHOUT_CODE} else ""
+        return ArgosyError(f"AWS refused the call{clock}. {fault}", next_step=_next_step(code, bool(clock)))
     kind = type(fault).__name__
     if kind in ("NoCredentialsError", "PartialCredentialsError"):
         step = (
@@ -108,7 +118,24 @@ def _http_status(fault: Exception) -> int:
     return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) if isinstance(response, dict) else 0
 
 
-def _next_step(code: str) -> str:
+def _clock(fault: Exception) -> str:
+    """By how much this machine's clock differs from the date of AWS's reply; empty if AWS accepts that, or has no
+    date."""
+    headers = getattr(fault, "response", {}).get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        ahead_s = time.time() - parsedate_to_datetime(headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return ""
+    if abs(ahead_s) < _CLOCK_S:
+        return ""
+    return f": this machine's clock is {abs(ahead_s) / 60:,.0f} minutes {'ahead of' if ahead_s > 0 else 'behind'} AWS's"
+
+
+def _next_step(code: str, is_clock: bool) -> str:
+    if is_clock:
+        return _SET_THE_CLOCK
+    if code in _NOT_SIGNED_WELL:
+        return "check the secret access key, e.g. with `aws configure`, and this machine's clock"
     if code in _DENIED:
         member = "or, as a member of a queue, --as-queue QUEUE"
         return f"ask for the deployment's managed policy argosy-submitter, or use another --profile, {member}"

@@ -45,7 +45,7 @@ def _pool(fleet: View) -> dict[str, Any]:
         **fleet,
         "name": f"{fleet['instanceType']} in {fleet['availabilityZone']}",
         "vcpus": kind.vcpus if kind else None,
-        "onDemand": kind.on_demand_usd_per_hour if kind else None,
+        "onDemand": fleet["onDemandUsdPerHour"],
         "usdPerVcpu": price / kind.vcpus if price and kind else None,
         "chosen": bool(fleet["spotTarget"] or fleet["onDemandTarget"]),
     }

@@ -46,7 +46,7 @@ def prices(
     pools = [PriceRow(kinds[pool[0]], pool[1], each, fleets.get(pool, {})) for pool, each in series.items()]
     rows = [pool.as_json(region, now) for pool in pools]
     rows.sort(key=lambda row: (row["gpus"] > 0, row["spotUsdPerUnitHour"], row["availabilityZone"]))
-    notes = list(_notes(kinds, region, unusable, [fleets[pool] for pool in fleets if pool[0] in kinds], unknown))
+    notes = list(_notes(rows, region, unusable, [fleets[pool] for pool in fleets if pool[0] in kinds], unknown))
     if session.wants_json:
         session.print_json({"region": region, "prices": rows, "notes": notes})
     else:
@@ -98,6 +98,7 @@ class PriceRow:
 
         kind, series, fleet = self.kind, self.series, self.fleet
         band = interruption_band(region, kind.name)
+        on_demand = fleet.get("onDemandUsdPerHour") or kind.on_demand_usd_per_hour
         return {
             "instanceType": kind.name,
             "availabilityZone": self.zone,
@@ -106,8 +107,9 @@ class PriceRow:
             "gpus": kind.gpus,
             "gpuModel": kind.gpu_model,
             "spotUsdPerHour": series.now,
-            "onDemandUsdPerHour": kind.on_demand_usd_per_hour,
-            "saving": 1 - series.now / kind.on_demand_usd_per_hour,
+            "onDemandUsdPerHour": on_demand,
+            "onDemandFrom": fleet.get("onDemandFrom", "catalogue"),
+            "saving": 1 - series.now / on_demand,
             "spotUsdPerVcpuHour": series.now / kind.vcpus,
             "spotUsdPerGpuHour": series.now / kind.gpus if kind.gpus else None,
             "spotUsdPerUnitHour": series.now / (kind.gpus or kind.vcpus),
@@ -125,14 +127,16 @@ class PriceRow:
         }
 
 
-def _notes(
-    kinds: Mapping[str, InstanceType], region: str, unusable: int, fleets: list[Mapping[str, Any]], unknown: str
-) -> Iterator[str]:
+def _notes(rows: list[Row], region: str, unusable: int, fleets: list[Mapping[str, Any]], unknown: str) -> Iterator[str]:
     from argosy.catalogue.lookup import as_of
+    from argosy.figures.numbers import counted
 
-    dates = as_of(region)
+    dates, listed = as_of(region), sum(row["onDemandFrom"] == "priceList" for row in rows)
+    shipped = f"of {dates['prices']}"
+    rest = f", others {shipped}" if listed < len(rows) else ""
+    source = f"of {counted(listed, 'pool')} from AWS's price list, read daily{rest}" if listed else shipped
     yield (
-        f"on-demand prices of {dates['prices']}; monthly interruptions from AWS's Spot Instance Advisor of "
+        f"on-demand prices {source}; monthly interruptions from AWS's Spot Instance Advisor of "
         f"{dates['interruption_bands']}"
     )
     if unusable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -73,7 +73,7 @@ def sent(call: Callable[[Any], Any], spec: Any, name: str, document: Any) -> Any
 
 # Limits of a run, or of its places: without these a plan adds nothing to the reply to submitting.
 _LIMITS = ("capacity", "placement")
-_REASONS = 3
+_REASONS, _NAMES = 3, 2  # shown: reasons, and types for each
 
 
 def foreseen(session: Session, spec: Mapping[str, Any]) -> list[str]:
@@ -86,9 +86,14 @@ def foreseen(session: Session, spec: Mapping[str, Any]) -> list[str]:
         return []
     if plan["possible"]:
         return [str(each) for each in plan["warnings"]]
-    refusals = [f"{row['reason']} ({', '.join(row['instanceTypes'][:2])})" for row in plan["rejected"][:_REASONS]]
+    refusals = [f"{row['reason']} ({_some(row['instanceTypes'])})" for row in plan["rejected"][:_REASONS]]
     why = f": {'; '.join(refusals)}" if refusals else ""
     return [f"nothing in this deployment can run its tasks, so they wait{why}", *map(str, plan["warnings"][1:])]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def with_warnings(view: Mapping[str, Any], more: list[str]) -> dict[str, Any]:

@@ -38,8 +38,11 @@ _BYTES = "="  # no attribute's type: {"B": {"=": "eA=="}}
 def keep_table(model: DynamoModel, database: Database) -> None:
     """Fill the model from the database, and store its changes from now on."""
     for table, pk, sk, text in database.rows("SELECT tbl, pk, sk, item FROM items"):
+        item = from_text(text)
+        if (item["pk"], item["sk"]) != ({"S": pk}, {"S": sk}):
+            raise ValueError(f"the item of {pk} and {sk} is another one")
         if (pk, sk) != LEASE:
-            model.tables.setdefault(table, {}).setdefault(pk, {})[sk] = from_text(text)
+            model.tables.setdefault(table, {}).setdefault(pk, {})[sk] = item
     for found in model.tables.values():
         if known := {sk: item["body"]["B"] for sk, item in found.get(documents.STATE, {}).items() if "body" in item}:
             documents.active_runs(known)  # without its root no controller could do anything

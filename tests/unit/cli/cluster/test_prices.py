@@ -102,6 +102,28 @@ def test_the_json_has_the_history_and_all_units() -> None:
     assert len(second["sparkline"]) == SPARK_CELLS
 
 
+@pytest.mark.parametrize(
+    ("listed", "source"),
+    [
+        ((), "on-demand prices of 2026-07-20; monthly"),
+        (
+            ("us-east-1a",),
+            "on-demand prices of 1 pool from AWS's price list, read daily, others of 2026-07-20; monthly",
+        ),
+        (("us-east-1a", "us-east-1b"), "on-demand prices of 2 pools from AWS's price list, read daily; monthly"),
+    ],
+)
+def test_on_demand_prices_are_the_controllers_with_their_source(listed: tuple[str, ...], source: str) -> None:
+    fleets = [fleet(zone=zone, onDemandUsdPerHour=0.1, onDemandFrom="priceList") for zone in listed]
+    document = world(Market(*ROWS), *fleets).document("prices", "--type", "c5.large")
+    assert document["notes"][0].startswith(source)
+    prices = {row["availabilityZone"]: (row["onDemandUsdPerHour"], row["saving"]) for row in document["prices"]}
+    spot = {"us-east-1a": 0.04, "us-east-1b": 0.0321}
+    for zone, found in prices.items():
+        usd = 0.1 if zone in listed else 0.085
+        assert found == pytest.approx((usd, 1 - spot[zone] / usd))
+
+
 def test_types_that_the_deployment_does_not_have_are_listed_only_when_they_are_named() -> None:
     market, has = Market(*ROWS), fleet("c5.xlarge")
     listed = world(market, has).document("prices")["prices"]

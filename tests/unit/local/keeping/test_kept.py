@@ -27,19 +27,19 @@ def made(path: Path) -> Path:
     return path
 
 
-def damage_item(path: Path) -> None:
+def damage_items(path: Path, text: str | None) -> None:
     database = sqlite3.connect(path / "state.db")
-    database.execute("UPDATE items SET item = NULL")
+    database.execute("UPDATE items SET item = ?", (text,))
     database.commit()
     database.close()
 
 
-def damage_root(path: Path) -> None:
+def put_state(path: Path, name: str) -> None:
     with Kept(path) as kept:
         model = DynamoModel()
         kept.keep_models(model, {})
-        root = {"pk": {"S": documents.STATE}, "sk": {"S": documents.ROOT}}
-        model.put_item(TableName="t", Item={**root, "body": {"B": b"torn"}})
+        item = {"pk": {"S": documents.STATE}, "sk": {"S": name}, "body": {"B": b"torn"}}
+        model.put_item(TableName="t", Item=item)
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
@@ -47,8 +47,11 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "cut": lambda path: (path / "state.db").write_bytes((path / "state.db").read_bytes()[:9_000]),
     "emptied": lambda path: (path / "state.db").write_bytes(b""),
     "removed": lambda path: (path / "state.db").unlink(),
-    "an item": damage_item,
-    "the root": damage_root,
+    "an item": lambda path: damage_items(path, None),
+    "an item's keys": lambda path: damage_items(path, "{}"),
+    "no item": lambda path: damage_items(path, "[]"),
+    "the root": lambda path: put_state(path, documents.ROOT),
+    "no root": lambda path: put_state(path, documents.POOLS),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.inbox import INBOX
+from argosy.model.inbox import INBOX, CancelRequest, to_bytes
 from argosy.model.policy import Policy
 from argosy.model.runs import RunStatus
 from argosy.model.stored.run_record import RunRecord
@@ -18,7 +18,7 @@ from tests.harness.simulation.audit.facts import Commit, TrialFacts
 from tests.harness.simulation.audit.reasons import EARLY, EARLY_S, ReasonChecker
 from tests.harness.simulation.world.regions import Regions
 
-RUN_ID = SMALL_JOB.run_id
+RUN_ID, OTHER = SMALL_JOB.run_id, "other-270115-080000-bbbb"
 POOL = {
     "spot_target": 0, "on_demand_target": 0, "confirmed_spot": 0,
     "short_until": 0.0, "on_demand_short_until": 0.0, "closed": "", "fleet_id": "fleet-1",
@@ -130,6 +130,22 @@ def test_of_runs_without_a_task_to_run_only_those_that_serve_wait_for_their_turn
 )
 def test_the_reason_of_a_stopped_run_must_have_happened(said: str, true: dict[str, Any]) -> None:
     assert (checked(reason=said), checked(reason=said, **true)) == (1, 0)
+
+
+@pytest.mark.parametrize("dependents", [True, False])
+def test_a_run_goes_with_the_one_that_it_depends_on_where_its_user_asked_for_that(dependents: bool) -> None:
+    waits = replace(SMALL_JOB, spec={**SMALL_JOB.spec, "dependsOn": [{"run": OTHER}]})
+    jobs = {RUN_ID: waits, OTHER: replace(SMALL_JOB, run_id=OTHER)}
+    facts = TrialFacts(Regions(world()), jobs, Policy(), nothing_goes_wrong=True)
+    checker, key = ReasonChecker(facts), {"pk": {"S": INBOX}, "sk": {"S": f"1#{OTHER}#cancel#a"}}
+    asked = {**key, "body": {"B": to_bytes(CancelRequest(OTHER, 0.0, "enough", dependents=dependents))}}
+    for action in ({"Put": {"Item": asked}}, {"Delete": {"Key": key}}):
+        checker.effects()["dynamodb", "transact_write_items"]({"TransactItems": [action]}, {})
+    said = f"cancelled with {OTHER}, which it depends on"
+    record = replace(RunRecord.of_unreadable(RUN_ID), status=RunStatus.CANCELLED, status_reason=said)
+    facts.stored.records[RUN_ID], facts.stored.version = record, 1
+    checker.committed(Commit(0, {}, [], frozenset()))
+    assert len(facts.violations) == (not dependents)
 
 
 def test_trouble_is_reported_only_where_something_goes_wrong() -> None:
