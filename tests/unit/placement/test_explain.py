@@ -70,6 +70,13 @@ def test_a_draining_instance_is_named_when_it_alone_would_do() -> None:
     assert "draining" in explain(Batch(2048, 4096, 2, 1), BUSY).relaxation
 
 
+def test_a_rule_that_no_instance_meets_is_named() -> None:
+    answer = explain(Batch(256, 256, 0, 1, constraints=("attribute:stack == prod",)), BUSY)
+    assert answer.never
+    assert answer.sentence().startswith("can never run here: attribute:stack == prod: ")
+    assert answer.relaxation == "the rule 'attribute:stack == prod' were dropped"
+
+
 def test_without_a_single_change_that_helps_none_is_named() -> None:
     answer = explain(Batch(9999, 9999, 9, 1, constraints=("attribute:a exists",)), BUSY)
     assert answer.relaxation == ""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.local.agents.execution import TaskExecution, TaskReport
-from argosy.local.agents.log_shipper import LogShipper
+from argosy.local.agents.log_shipper import LogRefusedError, LogShipper
 from argosy.local.containers.container import Surroundings
 from argosy.local.containers.images import ImageStore
 
@@ -23,9 +23,11 @@ class SlowLogs:
 
     def __init__(self) -> None:
         self.let_through = threading.Event()
+        self.groups = {"g"}
 
     def open(self, group: str, stream: str) -> None:
-        """Nothing to do."""
+        if group not in self.groups:
+            raise LogRefusedError(f"the log group {group} does not exist")
 
     def put(self, group: str, stream: str, entries: list[dict[str, Any]]) -> None:
         assert self.let_through.wait(30)
@@ -79,6 +81,17 @@ def test_stopped_is_reported_only_when_the_log_is_complete(
         [{"containerName": "main", "status": "STOPPED", "exitCode": 0}],
     )
     execution.join(120)
+
+
+def test_a_log_group_that_does_not_exist_is_the_reason_and_nothing_is_started(
+    images: ImageStore, shipper: LogShipper, logs: SlowLogs
+) -> None:
+    logs.groups.clear()
+    reports: queue.Queue[TaskReport] = queue.Queue()
+    TaskExecution(TASK, DEFINITION, reports.put).start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    stopped = reports.get_nowait()
+    said = "ResourceInitializationError: failed to validate logger args: the log group g does not exist"
+    assert (stopped.status, stopped.reason, reports.empty()) == ("STOPPED", said, True)
 
 
 def test_a_program_that_ends_at_once_is_running_before_it_is_stopped(
