@@ -117,14 +117,40 @@ def _within_limits(market: MarketView, places: Places, demand: Demand) -> Order:
     """Buys first as if every run were alone. If that reaches a limit of the deployment, each run buys its share."""
     limits, capped = demand.limits, demand.capped
     order = market.buy(demand.backlog, limits)
-    reached = {each.reason for each in order.shortfalls} & {limits.instances_limit, limits.usd_limit}
+    reached = {each.reason for each in order.shortfalls if _is_shared(each, limits)}
     reached |= {limits.instances_limit} if capped is not None and capped.keeps_any else set()
-    reached |= {each.reason for each in order.shortfalls if is_quota(each.reason)}
     if places.share is None or not reached or not places.share.order.is_shared:
         return order
     told = next((each for each in (limits.usd_limit, limits.instances_limit) if each in reached), "")
-    due = due_instances(market.moment, places, demand, market.offers, told)
-    return buy_in_turn(market, demand, due)
+    return _shared_order(market, places, demand, told)
+
+
+def _is_shared(shortfall: Shortfall, limits: OrderLimits) -> bool:
+    """Whether a limit of the deployment held the tasks back, not one of their run or queue."""
+    return shortfall.reason in {limits.instances_limit, limits.usd_limit} - {""} or is_quota(shortfall.reason)
+
+
+def _shared_order(market: MarketView, places: Places, demand: Demand, told: str) -> Order:
+    """Each run buys its share. The part that its own limits keep it from buying is shared among the others.
+
+    Example: two instances are left, one for each of two runs, and the first run's budget pays for none: the other buys
+    both.
+    """
+    order = buy_in_turn(market, demand, due_instances(market.moment, places, demand, market.offers, told))
+    own = [Shortfall(0) if _is_shared(each, demand.limits) else each for each in order.shortfalls]
+    if not any(each.tasks and each.reason for each in own) or own == order.shortfalls:
+        return order
+    able = [
+        replace(each, batch=replace(each.batch, count=each.batch.count - less.tasks))
+        for each, less in zip(demand.backlog, own, strict=True)
+    ]
+    order = _shared_order(market, places, replace(demand, backlog=able), told)
+    order.shortfalls = [
+        Shortfall(its.tasks + less.tasks, less.reason or its.reason)
+        for its, less in zip(order.shortfalls, own, strict=True)
+    ]
+    order.lower_bound_usd_per_hour = None
+    return order
 
 
 def buy_in_turn(market: MarketView, demand: Demand, due: Sequence[Due]) -> Order:

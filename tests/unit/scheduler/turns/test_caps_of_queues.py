@@ -299,3 +299,14 @@ def test_what_many_attempts_use_is_the_sum_of_what_each_does() -> None:
     assert use_by_run(state, expected.keys()) == expected
     assert use_by_run(state, []) == {}
     state.instances[unknown.id] = unknown
+
+
+def test_what_a_run_may_not_buy_within_its_own_limits_is_bought_for_the_others() -> None:
+    """The only instance costs 0.1 USD an hour: the hourly limit of one run pays for a part, the other needs all."""
+    state = shared(state_with(fleet(spot_usd_per_hour=0.1)), default={}, research={"weight": 9})
+    poor = run(state, 1, 2, queue="research", capacity={"maxHourlyCost": 0.05})
+    large = run(state, 2, 2, resources={"vcpus": 4, "memory": 1024})
+    actions = decided(state, max_instances=1)
+    assert bought(actions) == 1
+    assert sentences(actions)[poor].startswith("capacity.maxHourlyCost of")
+    assert sentences(actions)[large] == "held back by maxInstances of the deployment"  # its second task
