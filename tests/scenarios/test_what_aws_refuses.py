@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from argosy.api.views import fleet_view
+from argosy.aws.cell import Cell
+from argosy.aws.errors import NO_CLUSTER
 from argosy.engine.report import TickReport
 from argosy.model.runs import RunStatus
+from tests.builders import CELL
 from tests.fakes.refusing import DENIED, refusing
 from tests.scenarios.controlled import Controlled
+from tests.scenarios.two_cells import AWAY, TwoCells
 
 TICKS = 3  # within which a reason is shown
 SCP = "explicit deny in a service control policy"
@@ -140,3 +146,42 @@ def test_a_launch_that_is_refused_or_unanswered_is_the_reason_until_a_task_start
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
     assert not cluster.live_instances()
+
+
+class WithoutClusters(TwoCells):
+    """Cells of the settings whose cluster is not there, so that no instance of theirs can join."""
+
+    def __init__(self, *cells: str, **policy: Any) -> None:
+        self.lacking: tuple[str, ...] = cells
+        super().__init__({CELL: 0.05, AWAY: 0.09})
+        self.events.lose = lambda message: message["source"] == "aws.ecs" and message["region"] in self.lacking
+        self.policy = replace(self.policy, **policy)
+        self.controllers = [self.controller()]
+
+    def cells(self, ecs: Any = None) -> list[Cell]:
+        found = super().cells(ecs)
+        return [replace(cell, cluster="gone") if cell.name in self.lacking else cell for cell in found]
+
+
+@pytest.mark.parametrize("most", [2, 100])
+def test_cells_that_all_lack_their_cluster_are_the_reason(most: int) -> None:
+    """N2. Instances are ordered and paid for, and none can join."""
+    cluster = WithoutClusters(CELL, AWAY, max_instances=most)
+    cluster.submit(12)
+    for number in range(30):
+        cluster.tick()
+        if number > TICKS:
+            for sentence in (cluster.record().waiting, cluster.explained()):
+                assert NO_CLUSTER in sentence, number
+                assert not any(other in sentence for other in ("maxInstances", "ordered instances", "on their way"))
+    cluster.lacking = ()
+    cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+
+
+def test_a_cell_that_lacks_its_cluster_keeps_no_controller_from_rest() -> None:
+    cluster = WithoutClusters(AWAY)
+    cluster.submit(4)
+    assert cluster.run_to_rest() < 900.0
+    assert cluster.record().status == RunStatus.SUCCEEDED

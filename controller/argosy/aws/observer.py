@@ -218,14 +218,12 @@ def _gather(
         return False
     except AWS_ERRORS as error:
         fault = classify(error)
-        if fault.code == NO_CLUSTER:
-            # The stack of a cell that the settings name may not be there yet, or not any more. Its listings are empty,
-            # and those of the other cells stay complete: otherwise nothing could be found lost anywhere.
-            log.warning("there is no cluster in %s, so it has no %s", cell.name, what)
-            return True
         if fault.kind is FailureKind.THROTTLED and what in ("tasks", "container instances"):
             cell.rates.reads.throttled()
         sentence = f"the {what} of {cell.name} cannot be listed: {fault.text}"
         log.warning(sentence)
         faults.append(NotCarriedOut(sentence, about=Subject(What.LIST, f"{what} {cell.name}"), passing=fault.passing))
+        # The stack of a cell that the settings name may not be there yet, or not any more. Its listings are empty, and
+        # those of the other cells stay complete: otherwise nothing could be found lost anywhere.
+        return fault.code == NO_CLUSTER
     return len(faults) == known

@@ -43,7 +43,8 @@ def why_refused(moment: Moment, batch: Batch, *, coming: bool = False, limited: 
     offers = offers_for(moment, batch, math.inf)
     pools = [state.pools[key] for key in sorted({offer.pool for offer in offers})]
     spot = {offer.pool for offer in offers if offer.purchase is Purchase.SPOT}
-    refusals = [(pool, _refusal_of(pool, moment, spot, ordered=coming or pool.cools_off(now))) for pool in pools]
+    coming_or_full = coming or moment.instances_left() <= 0
+    refusals = [(p, _refusal_of(p, moment, spot, ordered=coming_or_full or p.cools_off(now))) for p in pools]
     others = any(not refusal and not pool.cools_off(now) for pool, refusal in refusals)
     if others and (coming or limited or moment.instances_left() <= 0):
         return ""
