@@ -132,6 +132,13 @@ def within_a_queue(seeds: range) -> int:
 # Seed 0 is left out: its trial is recorded and replayed as well, which test_trials does with other seeds.
 
 
+def test_the_auditor_knows_the_first_document_before_any_commit() -> None:
+    each = Trial(replace(trial(3).plan, faulty_s=0.001))  # a trial with one document
+    each.run_faulty_phase()
+    assert each.auditor.stored.sharing.revision == 1
+    assert each.auditor.stored.sharing.queues().keys() == {*NAMES}
+
+
 @pytest.mark.slow
 def test_within_a_queue_no_run_overtakes_a_higher_priority_or_an_older_run() -> None:
     assert within_a_queue(range(1, 3)) > 20

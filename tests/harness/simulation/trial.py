@@ -146,7 +146,7 @@ class Trial:
         self.watchdogs.begin()
         for machines in self.machine_faults:
             machines.begin()
-        self.queues.plan(outline.faulty_s)
+        self.auditor.stored.sharing = self.queues.plan(outline.faulty_s)  # no commit writes this document
         self.users.submit(outline.faulty_s)
         if self.clock is not None:
             self.clock.begin(outline.faulty_s)

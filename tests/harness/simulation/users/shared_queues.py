@@ -66,13 +66,13 @@ class SharedQueues:
         """Whether prod soon takes much room from nearly all others."""
         self._takes_room = False
 
-    def plan(self, faulty_s: float) -> None:
-        """One document is in force when the trial begins, so that the api knows the queues of its runs; others come at
+    def plan(self, faulty_s: float) -> Sharing:
+        """The document in force when the trial begins, so that the api knows the queues of its runs. Others come at
         random times in the phase of faults.
         """
         kinds = [kind for kind in ("queue", "preemption") if self._faults.on(kind)]
         if not kinds:
-            return
+            return Sharing()
         self._takes_room = "preemption" in kinds
         for kind in kinds:
             self._faults.note(kind)
@@ -81,6 +81,7 @@ class SharedQueues:
         for number in range(1, 1 + int(MOST_DOCUMENTS * share(self._seed, "documents"))):
             at = faulty_s * share(self._seed, "document at", number)
             self._deployment.world.later(at, lambda number=number: self._apply(number))  # type: ignore[misc]
+        return first
 
     def _apply(self, number: int) -> None:
         """Most follow the previous one; some are sent twice, and some were overtaken."""
