@@ -104,9 +104,8 @@ def order_for(market: MarketView, places: Places) -> Order:
     backlog = [Backlog(each.left_over, _limits(moment, places, each), each.spread) for each in places.runs]
     limits, capped = order_limits(moment), None
     if places.share is not None and places.share.caps is not None:
-        capped = CappedDemand.of(
-            places.share, [each.batch for each in backlog], [e.run.id for e in places.runs], market.offers
-        )
+        wanted, ids = [each.batch for each in backlog], [each.run.id for each in places.runs]
+        capped = CappedDemand.of(places.share, wanted, ids, market.offers)
         limits = replace(limits, purses=capped.purses(limits, moment.instances_left()))
         backlog = capped.backlog(backlog, limits.purses)
     order = _within_limits(market, places, Demand(backlog, limits, capped))
@@ -131,33 +130,23 @@ def _is_shared(shortfall: Shortfall, limits: OrderLimits) -> bool:
 
 
 def _shared_order(market: MarketView, places: Places, demand: Demand, told: str) -> Order:
-    """Each run buys its share. The part that its own limits keep it from buying is shared among the others.
-
-    Example: two instances are left, one for each of two runs, and the first run's budget pays for none: the other buys
-    both.
-    """
+    """Each run buys its share. The part that its own limits keep it from buying is shared among the others."""
     order = buy_in_turn(market, demand, due_instances(market.moment, places, demand, market.offers, told))
-    own = [Shortfall(0) if _is_shared(each, demand.limits) else each for each in order.shortfalls]
-    if not any(each.tasks and each.reason for each in own) or own == order.shortfalls:
+    found, shared = order.shortfalls, [_is_shared(each, demand.limits) for each in order.shortfalls]
+    own = [each.tasks if each.reason and not its else 0 for each, its in zip(found, shared, strict=True)]
+    if not any(own) or not any(shared):
         return order
-    able = [
-        replace(each, batch=replace(each.batch, count=each.batch.count - less.tasks))
-        for each, less in zip(demand.backlog, own, strict=True)
-    ]
+    able = [_part(each, each.batch.count - n, each.shut) for each, n in zip(demand.backlog, own, strict=True)]
     order = _shared_order(market, places, replace(demand, backlog=able), told)
-    order.shortfalls = [
-        Shortfall(its.tasks + less.tasks, less.reason or its.reason)
-        for its, less in zip(order.shortfalls, own, strict=True)
-    ]
+    both = zip(order.shortfalls, own, found, strict=True)
+    order.shortfalls = [Shortfall(its.tasks + n, was.reason) if n else its for its, n, was in both]
     order.lower_bound_usd_per_hour = None
     return order
 
 
 def buy_in_turn(market: MarketView, demand: Demand, due: Sequence[Due]) -> Order:
-    """The order for as many tasks of each batch as its share allows.
-
-    Batches within their share are bought first, so that others' excess demand cannot take capacity from them.
-    """
+    """The order for as many tasks of each batch as its share allows. Batches within their share are bought first, so
+    that others' excess demand cannot take capacity from them."""
     backlog = demand.backlog
     cut = [max(0, each.batch.count - its.tasks) for each, its in zip(backlog, due, strict=True)]
     turn = sorted(range(len(backlog)), key=lambda number: cut[number] > 0)
