@@ -9,15 +9,14 @@ import runpy
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from argosy.local import forks
-from argosy.local.forks import Fork, Forks
 from argosy.local.options import LocalOptions
 from argosy.local.run import serve
 from tests import botocore_models
+from tests.fakes.local_mode import SharedForks
 
 SERVICES = ("ec2", "ecs", "lambda", "logs", "s3", "ssm")  # that commands call
 PACKAGES = ("argosy.cli", "argosy.client", "argosy.replay", "argosy.sdk")
@@ -40,26 +39,21 @@ def warm() -> None:
         make_client(Connection("http://127.0.0.1", region="us-east-1"), service)
 
 
-class OwnForks(Forks):
+class OwnForks(SharedForks):
     """A server that is a fork of this process, which must have no threads yet."""
 
     def __init__(self) -> None:
-        self._server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = os.fork()
         if self._process == 0:
-            self._server.close()
+            own.close()
             forks.serve(theirs)
             os._exit(0)
         theirs.close()
-
-    def start(
-        self, called: str, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
-    ) -> Fork:
-        order = [called, list(words), dict(environment), str(folder or Path.cwd())]
-        return forks.ordered(lambda descriptors: socket.send_fds(self._server, [b"!"], descriptors), order)
+        super().__init__(own)
 
     def close(self) -> None:
-        self._server.close()
+        super().close()
         os.waitpid(self._process, 0)
 
 

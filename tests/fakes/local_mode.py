@@ -1,15 +1,17 @@
-"""Local mode whose functions are forks of one server for each test process: a second server would import everything
-again."""
+"""Local mode whose functions are forks of one server for all tests: a second server would import everything again."""
 
 from __future__ import annotations
 
 import atexit
+import socket
+import sys
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from argosy.local.clients import child_environment
 from argosy.local.cloud import LocalAws
-from argosy.local.forks import Forks
+from argosy.local.forks import Fork, Forks, ordered
 from argosy.local.options import LocalOptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,10 +22,36 @@ def local_aws(options: LocalOptions, forks_of: Forks | None = None) -> LocalAws:
     return LocalAws(options=options, forks=forks_of or forks())
 
 
+class SharedForks(Forks):
+    """A server that another process started, over a socket that this one inherited."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self._server = server
+
+    def start(
+        self, called: str, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+    ) -> Fork:
+        order = [called, list(words), dict(environment), str(folder or Path.cwd())]
+        return ordered(lambda descriptors: socket.send_fds(self._server, [b"!"], descriptors), order)
+
+    def fileno(self) -> int:
+        return self._server.fileno()
+
+    def close(self) -> None:
+        self._server.close()
+
+
 @cache
 def forks() -> Forks:
-    """Also of the commands (`tests.fakes.commands`)."""
-    environment = child_environment("http://127.0.0.1", "us-east-1")
-    made = Forks("tests.fakes.imported.warm", {**environment, "PYTHONPATH": str(ROOT)})
+    """Also of the commands (`tests.fakes.commands`). The workers of a run of tests share one."""
+    worker = sys.modules.get("tests.run.worker")
+    made = (
+        SharedForks(socket.socket(fileno=worker.FORKS)) if worker else Forks("tests.fakes.imported.warm", environment())
+    )
     atexit.register(made.close)
     return made
+
+
+def environment() -> dict[str, str]:
+    """Of a server of forks."""
+    return {**child_environment("http://127.0.0.1", "us-east-1"), "PYTHONPATH": str(ROOT)}

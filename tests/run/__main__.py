@@ -3,10 +3,11 @@
     python -m tests.run [--processes N] [--by-test] [--coverage] [paths below tests/, and options of pytest]
     python -m tests.run --times
 
-The launcher lists the test files, the longest first, and writes the numbers 0, 1, 2, ... into a pipe. Each worker is a
-plain pytest with tests/run/worker.py as a plugin: it reads the next number, collects and runs those files, and reads
-again until the pipe is empty. So each file is collected once in all, and no process is idle while files are left. With
-`--by-test` each worker collects everything, and tests are identified by number.
+The launcher lists the test files, the longest first, and writes the numbers 0, 1, 2, ... into a pipe. Each worker, a
+fork of tests/run/template.py, is a plain pytest with tests/run/worker.py as a plugin: it reads the next number,
+collects and runs those files, and reads again until the pipe is empty. So each file is collected once in all, and no
+process is idle while files are left. With `--by-test` each worker collects everything, and tests are identified by
+number.
 
 The output is the failures and one closing line. Times go to build/test-times.json; `--times` prints them.
 """
@@ -126,34 +127,31 @@ class Run:
     by_test: bool
     coverage: bool
 
-    def start(self, count: int, options: Sequence[str]) -> list[subprocess.Popen[bytes]]:
+    def start(self, count: int, options: Sequence[str]) -> subprocess.Popen[bytes]:
+        """The process that forks the workers and waits for them."""
         shares = self.logs / "shares.json"
         shares.write_text(json.dumps([[*chain(*self.shares)]] if self.by_test else self.shares))
         numbers = range(RECORDS_MAX if self.by_test else len(self.shares))
         reading, writing = os.pipe()
         os.write(writing, b"".join(number.to_bytes(RECORD_BYTES, "big") for number in numbers))
         os.close(writing)
-        started = []
-        for number in range(count):
-            record = str(self.logs / f"{number}.jsonl")
-            told = {"pipe": reading, "by_test": self.by_test, "shares": str(shares), "record": record}
-            with (self.logs / f"{number}.log").open("wb") as log:
-                environment = os.environ | {"TEST_RUN": json.dumps(told)}
-                command = self._command(options)
-                started.append(
-                    subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, pass_fds=[reading])
-                )
+        told = {
+            "processes": count,
+            "pipe": reading,
+            "logs": str(self.logs),
+            "shares": str(shares),
+            "by_test": self.by_test,
+            "coverage": self.coverage,
+        }
+        command = [sys.executable, "-m", "tests.run.template", *options]
+        environment = os.environ | {"TEST_RUN": json.dumps(told)}
+        started = subprocess.Popen(command, cwd=ROOT, env=environment, pass_fds=[reading])
         os.close(reading)
         return started
 
-    def _command(self, options: Sequence[str]) -> list[str]:
-        covered = ["-m", "coverage", "run", "--parallel-mode"] if self.coverage else []
-        plugins = ["-p", "tests.run.worker", "-p", "no:cacheprovider"]
-        return [sys.executable, *covered, "-m", "pytest", "-q", "--no-header", *plugins, *options]
-
-    def wait(self, workers: Sequence[subprocess.Popen[bytes]]) -> list[int]:
-        """Their exit statuses. Ctrl-C reaches them too: they end by themselves. A terminal shows how far they are."""
-        while any(worker.poll() is None for worker in workers):
+    def wait(self, started: subprocess.Popen[bytes]) -> list[int]:
+        """The workers' exit statuses. Ctrl-C reaches them too. A terminal shows how far they are."""
+        while started.poll() is None:
             try:
                 time.sleep(0.2)
             except KeyboardInterrupt:
@@ -162,7 +160,7 @@ class Run:
                 print(f"\r{len(self.records())} of {len(self.shares)} files ", end="", flush=True)
         if sys.stdout.isatty():
             print("\r" + " " * 30 + "\r", end="")
-        return [worker.returncode for worker in workers]
+        return list(json.loads((self.logs / "statuses.json").read_text())) if started.returncode == OK else []
 
     def records(self) -> list[dict[str, Any]]:
         """What was run so far, a share (with `by_test`, a test) a record."""
@@ -276,7 +274,7 @@ def tell(ran: Sequence[Mapping[str, Any]], statuses: Sequence[int], logs: Sequen
         counts.update(each["counts"])
     print(planted([row for each in ran for row in each["planted"]]), end="")
     print(closing(counts, wall_s))
-    failed = [status for status in statuses if status not in (OK, NOTHING_COLLECTED)]
+    failed = [status for status in statuses or [1] if status not in (OK, NOTHING_COLLECTED)]
     return failed[0] if failed else OK if OK in statuses else NOTHING_COLLECTED
 
 

@@ -18,6 +18,7 @@ from tests.run.__main__ import RECORD_BYTES
 _TOLD = json.loads(os.environ.pop("TEST_RUN"))
 _SHARES: list[list[str]] = json.loads(Path(_TOLD["shares"]).read_text())
 os.set_inheritable(_TOLD["pipe"], False)
+FORKS: int = _TOLD["forks"]  # the socket of the server of forks that all workers share
 
 counts: Counter[str] = Counter()
 _folders: dict[tuple[Path, pytest.Collector], Folder] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.run.__main__ import OK, Run, closing, faults, files_of, groups, tell
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,8 +63,10 @@ def test_a_worker_that_fails_fails_the_run_and_one_without_tests_does_not() -> N
     assert tell([], [0, 5], ["", ""], 1.0) == 0
     assert tell([], [0, -9], ["", "Killed"], 1.0) != 0
     assert tell([], [5], [""], 1.0) == 5
+    assert tell([], [], [], 1.0) != 0  # none was started
 
 
+@pytest.mark.slow
 def test_a_worker_whose_last_file_has_no_selected_test_did_run_tests(tmp_path: Path) -> None:
     shares = [[HERE], ["tests/unit/test_prose.py"]]
     run = Run(tmp_path, shares, by_test=False, coverage=False)

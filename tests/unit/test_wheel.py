@@ -23,6 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked_wheel(checkout, tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.mark.slow
 def test_its_one_package_is_argosy(site: Path) -> None:
     assert [path.name for path in site.iterdir() if not path.name.endswith(".dist-info")] == ["argosy"]
 
@@ -43,6 +44,7 @@ def test_every_image_is_in_it_with_what_its_dockerfile_copies(site: Path) -> Non
     assert not [name for name in shipped if "__pycache__" in name]
 
 
+@pytest.mark.slow
 def test_from_an_empty_folder_it_finds_its_own_images(site: Path, tmp_path: Path) -> None:
     code = "from argosy.cli.here.examples import example; print(example('digits/run.yaml'))"
     environment = {**os.environ, "PYTHONPATH": str(site)}

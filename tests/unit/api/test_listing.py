@@ -115,6 +115,7 @@ def count_calls(desk: Desk) -> Counter[str]:
     return calls
 
 
+@pytest.mark.slow
 def test_reading_takes_few_calls_however_many_runs_are_open(desk: Desk) -> None:
     run_id = submitted(desk, 250)[-1]
     while desk.store.read_partition(inbox.INBOX):

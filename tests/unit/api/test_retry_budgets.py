@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -98,6 +99,7 @@ def retried(desk: Desk, **fields: Any) -> str:
     return "" if answer["statusCode"] == 200 else str(error_of(answer)["message"])
 
 
+@pytest.mark.slow
 @example(LATE, 0.1, 0.35, None)  # more than an attempt on spot costs, which the deadline does not allow
 @settings(max_examples=40)
 @given(asked, st.floats(0, 0.5), st.floats(0.001, 3), st.none() | st.floats(0.001, 3))

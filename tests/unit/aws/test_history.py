@@ -86,6 +86,7 @@ def all_rows(past: History) -> list[tuple[int, int]]:
 EXPECTED = [(row, version) for version in range(10, 70) for row in range(ROWS_OF_AN_ITEM)]
 
 
+@pytest.mark.slow
 def test_a_long_history_is_folded_in_parts_and_nothing_of_it_is_lost_or_doubled_meanwhile() -> None:
     place = Place(items=60)
     sizes = []

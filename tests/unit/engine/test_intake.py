@@ -51,6 +51,7 @@ def asked(store: MemoryStore, *requests: inbox.Request) -> None:
         store.create({(inbox.INBOX, inbox.inbox_key(NOW + number, request.run_id)): inbox.to_bytes(request)})
 
 
+@pytest.mark.slow
 def test_good_messages_are_taken_in_with_a_hundred_bad_ones() -> None:
     queue = Queue(*(rebalance(number) for number in range(BAD + GOOD)))
     bad = {str(number) for number in range(BAD + GOOD) if number % 4}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from argosy.engine.loading import load
 from argosy.model.events import RunSubmitted
 from argosy.model.state import State
@@ -47,6 +49,7 @@ def with_runs(count: int, tasks: int = 3) -> tuple[State, Counting]:
     return state, store
 
 
+@pytest.mark.slow
 def test_a_thousand_open_runs_take_some_forty_calls_and_not_two_thousand() -> None:
     state, store = with_runs(1_000)
     loaded = load(store)

@@ -18,6 +18,7 @@ def simulate(*words: str) -> Any:
     return CliRunner().invoke(app, list(words))
 
 
+@pytest.mark.slow
 def test_trials_without_a_violation_exit_0_and_tell_what_they_cost() -> None:
     result = simulate("--trials", "2", "--seed", "11", "--faults", "reply-lost,crash", "--tasks", "4", "--json")
     assert result.exit_code == 0, result.output
@@ -29,11 +30,13 @@ def test_trials_without_a_violation_exit_0_and_tell_what_they_cost() -> None:
     assert report["costUsd"] > 0
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_answer() -> None:
     first, second = (simulate("--seed", "7", "--json").output for _ in range(2))
     assert first == second
 
 
+@pytest.mark.slow
 def test_a_violation_exits_1_with_its_story_and_the_line_that_replays_it() -> None:
     words = ("--faults", "token-misbehaviour,failure-lies", "--tasks", "12", "--seed")
     found = next(result for seed in range(19, 80) if (result := simulate(*words, str(seed))).exit_code == 1)
@@ -41,6 +44,7 @@ def test_a_violation_exits_1_with_its_story_and_the_line_that_replays_it() -> No
     assert "python -m tests.harness.simulate --seed" in found.output
 
 
+@pytest.mark.slow
 def test_a_spec_is_simulated_as_a_question_of_capacity() -> None:
     result = simulate("--faults", "none", "--instances", "8", "--spec", str(ROOT / "containers/digits/run.yaml"))
     assert result.exit_code == 0, result.output
@@ -49,6 +53,7 @@ def test_a_spec_is_simulated_as_a_question_of_capacity() -> None:
     assert "/us-east-1" in result.output  # what would be bought, by pool
 
 
+@pytest.mark.slow
 def test_a_run_at_size_is_shown_in_one_view_and_as_json() -> None:
     words = ("--cells", "2", "--tasks", "30", "--instances", "6", "--faults", "interruptions")
     result = simulate(*words)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.runs import MOST_NAMED
 from argosy.model.state import State
@@ -26,6 +28,7 @@ def replaced(state: State, count: int, alive: int) -> list[str]:
     return names
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_instances_one_after_the_other_are_counted_and_fit_into_the_record() -> None:
     state = state_with_instance()
     names = replaced(state, 100_000, alive=5_000)

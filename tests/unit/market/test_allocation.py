@@ -98,6 +98,7 @@ def test_mixed_patterns_beat_what_greed_finds() -> None:
     assert found.gap < 0.02 < greedy.gap
 
 
+@pytest.mark.slow
 def test_what_the_program_wants_in_fractions_of_large_instances_is_not_lost_in_rounding() -> None:
     problem = Problem(proportional_market(100), small_tasks(1_000, 0))
     found, greedy = allocate(problem, QUICK), allocate(problem, solver=False)
@@ -131,11 +132,13 @@ def same(one: Allocation, other: Allocation) -> bool:
     return one.usd_per_hour == other.usd_per_hour and one.pool.tolist() == other.pool.tolist()
 
 
+@pytest.mark.slow
 def test_the_same_question_gets_the_same_answer() -> None:
     problem = Problem(market(150, 3), backlog(6, 2_000, 3))
     assert same(allocate(problem, BRIEF), allocate(problem, BRIEF))
 
 
+@pytest.mark.slow
 def test_patterns_kept_from_one_allocation_serve_the_next_whatever_has_changed() -> None:
     problem = Problem(market(150, 4), backlog(6, 2_000, 4))
     kept = allocate(problem, BRIEF).kept

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from argosy.cli.start import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 def test_the_library_needs_no_package_of_an_extra() -> None:
     """Every module of the SDK and of the client is imported, and a spec is checked."""
     rooms = [

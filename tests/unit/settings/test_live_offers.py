@@ -118,6 +118,7 @@ def test_what_is_kept_between_two_commands_is_what_was_read(asked: set[str], zon
     assert LiveOffers.from_json(found.to_json()) == found
 
 
+@pytest.mark.slow
 @mock_aws
 @pytest.mark.parametrize("region", ["us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-northeast-1"])
 def test_a_new_account_can_buy_gpus_in_a_region_of_today(region: str) -> None:

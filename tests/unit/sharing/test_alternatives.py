@@ -83,6 +83,7 @@ def test_a_run_without_a_way_gets_nothing_and_waits_for_no_limit() -> None:
     assert (found.counts.sum(axis=1).tolist(), found.waits.tolist()) == ([0, 4], [False, True])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(2))
 def test_ways_equal_dealing_out_one_task_at_a_time(block: int) -> None:
     for seed in range(block * AT_A_TIME, (block + 1) * AT_A_TIME):

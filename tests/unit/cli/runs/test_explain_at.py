@@ -57,6 +57,7 @@ def first_launch(trial: RecordedTrial) -> tuple[str, str, int]:
     raise AssertionError("nothing was launched")
 
 
+@pytest.mark.slow
 def test_a_past_placement_is_shown_with_its_ranking(trial: RecordedTrial) -> None:
     at, run, index = first_launch(trial)
     result = world_of(trial).argosy("explain", run, str(index), "--at", at)

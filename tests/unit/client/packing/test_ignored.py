@@ -150,6 +150,7 @@ LINES = st.lists(PIECES, min_size=1, max_size=5).map("".join)
 PATHS = st.lists(st.sampled_from(["a", "b", "ab", "c", "aab"]), min_size=1, max_size=4).map("/".join)
 
 
+@pytest.mark.slow
 @needs_git
 @given(
     st.lists(LINES, min_size=1, max_size=4),

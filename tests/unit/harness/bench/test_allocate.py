@@ -118,6 +118,7 @@ def test_work_that_no_pool_can_hold_at_all_is_named_and_nothing_is_bought(bench:
     assert "no pool can hold a task of shape huge" in said
 
 
+@pytest.mark.slow
 def test_the_next_plan_is_measured_too_when_asked_for(bench: Any, tmp_path: Path) -> None:
     many = BACKLOG.replace(",30\n", ",30000\n")  # too many for dives alone
     report, _, _ = planned(bench, tmp_path, "--warm", backlog=many)
@@ -126,6 +127,7 @@ def test_the_next_plan_is_measured_too_when_asked_for(bench: Any, tmp_path: Path
     assert report["warmGapPct"] >= 0
 
 
+@pytest.mark.slow
 def test_a_generated_backlog_of_distinct_sizes_is_planned_with_its_gap(bench: Any, tmp_path: Path) -> None:
     """The files that docs/maintainers/decisions/0006 measures, in small; CPU time is counted if asked for."""
     main([str(tmp_path / "drawn"), "--sizes", "160", "--pools", "30", "--gpu-share", "0.1"])

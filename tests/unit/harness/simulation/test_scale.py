@@ -28,6 +28,7 @@ def run() -> ScaleRun:
     return run
 
 
+@pytest.mark.slow
 def test_every_task_is_done_once_in_several_cells_in_spite_of_interruptions(run: ScaleRun) -> None:
     report = report_of(run)
     assert (report["violations"], report["found"], report["succeeded"]) == (0, [], 60)

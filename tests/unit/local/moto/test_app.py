@@ -25,6 +25,7 @@ def test_a_long_poll_comes_home_when_the_end_is_near() -> None:
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/dev/full", "/proc/self/mem"])
 def test_a_full_disk_is_what_s3_says(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The standard library's temporary files are replaced by a file that the kernel has no room for, and by one that

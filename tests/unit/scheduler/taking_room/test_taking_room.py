@@ -339,6 +339,7 @@ def test_with_little_left_to_lose_in_this_hour_room_is_taken_from_tasks_that_sav
     assert stops(decided(waits(full(told_of=little, checkpoint={"everySeconds": 40})), LATER))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_of_random_worlds_the_least_work_is_lost_by_a_plain_count(block: int) -> None:
     """One task of each run, some of which save their work: seconds since the last save, counted by subtraction."""
