@@ -10,7 +10,9 @@ from argosy.lifecycle import apply as applied
 from argosy.lifecycle import dependencies
 from argosy.model.runs import Run
 from argosy.model.tasks import TaskStatus
-from tests.mutations.catalogue import Patch, planted, scenario
+from tests.fakes.trials import crowd
+from tests.mutations.catalogue import Patch, planned, planted, scenario
+from tests.mutations.planted_once_missed import reworded
 
 WAITING, SCENARIOS = "dependency", "tests.scenarios.test_dependencies"
 
@@ -81,6 +83,12 @@ def dependencies_are_dropped_half_way(patch: Patch) -> None:
         return True
 
     patch.setattr(dependencies, "_follow", follow)
+
+
+@planted("a task is cancelled because the counterpart of another one failed", check=planned(crowd(2)))
+def one_failure_cancels_its_neighbours(patch: Patch) -> None:
+    each = "statuses[rows] != TaskStatus.SUCCEEDED.value"
+    reworded(patch, dependencies._follow, f"fails = ({each})", f"fails = np.full(len(rows), ({each}).any())")
 
 
 assert applied.dependencies is dependencies

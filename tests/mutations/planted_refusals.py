@@ -11,8 +11,10 @@ from argosy.aws.on_demand import OnDemandOrders
 from argosy.lifecycle import refusals
 from argosy.model.events import NotCarriedOut
 from argosy.scheduler.buying import reasons, remarks
+from argosy.scheduler.buying import refusals as why
 from tests.fakes.refusing import DENIED
 from tests.mutations.catalogue import Patch, planted, scenario
+from tests.mutations.planted_once_missed import reworded
 
 STORIES = "tests.scenarios.test_what_aws_refuses"
 ORDERS = "test_a_refused_order_is_the_reason_at_once_and_counts_neither_as_ordered_nor_as_a_limit"
@@ -82,3 +84,13 @@ def unanswered_orders_are_silent(patch: Patch) -> None:
 )
 def missing_clusters_are_hidden(patch: Patch) -> None:
     patch.setattr(launcher, "NO_CLUSTER", "")
+
+
+@planted(
+    "where maxInstances is reached, cells that lack their cluster leave no word",
+    check=scenario(STORIES, "test_cells_that_all_lack_their_cluster_are_the_reason", 2),
+)
+def full_deployments_hide_refused_listings(patch: Patch) -> None:
+    reworded(
+        patch, why.why_refused, "coming_or_full = coming or moment.instances_left() <= 0", "coming_or_full = coming"
+    )

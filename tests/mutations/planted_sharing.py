@@ -131,6 +131,17 @@ def closed_quota_is_bought_in(patch: Patch) -> None:
     patch.setattr(orders, "_part", lambda backlog, tasks, shut: real(backlog, tasks, frozenset()))
 
 
+@planted("the share of a run whose own limits pay for nothing is bought by nobody", check=scenario(
+    CAPS, "test_what_a_run_may_not_buy_within_its_own_limits_is_bought_for_the_others"
+))  # fmt: skip
+def unaffordable_shares_are_kept(patch: Patch) -> None:
+    def shared_order(market: Any, places: Any, demand: Any, told: str) -> Any:
+        due = orders.due_instances(market.moment, places, demand, market.offers, told)
+        return orders.buy_in_turn(market, demand, due)
+
+    patch.setattr(orders, "_shared_order", shared_order)
+
+
 @planted("what is used of a quota already does not count", check=scenario(
     QUOTAS, "test_what_a_run_has_in_a_quota_counts_there"
 ))  # fmt: skip

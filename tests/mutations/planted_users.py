@@ -68,7 +68,10 @@ def room_is_taken_at_once(patch: Patch) -> None:
     reworded(patch, reclaim.reclaims, ">= reclaim.after_s", ">= 0.0")
 
 
-@planted("a full commit leaves a run waiting for what has ended", check=planned(crowd(14)))
+@planted("a full commit leaves a run waiting for what has ended", check=scenario(
+    "tests.unit.lifecycle.test_dependencies",
+    "test_a_run_whose_tasks_wait_for_their_own_ones_says_so_only_until_these_have_ended",
+))  # fmt: skip
 def reasons_outlive_their_dependencies(patch: Patch) -> None:
     reworded(patch, dependencies._meet, "run.waiting if run.unmet else", "run.waiting or")
 

@@ -35,7 +35,9 @@ JSON = dict[str, Any]
 REFUSALS = ("no task can be started: ", "the run could not be prepared: ")
 
 
-SEEN_S = 300.0  # of 254 trials without a lease one took 277 s, all others under 240 s: look-ups lose their commits, too
+# Trials tick up to 110 s apart, and a failure takes three commits (`scenarios/test_two_controllers.py`): of 254 trials
+# without a lease one took 277 s, all others under 240 s.
+SEEN_S = 300.0
 TOOK_TOO_LONG = "argosy: the attempt took longer"  # begins the reason of the only stop that uses up a user attempt
 
 
