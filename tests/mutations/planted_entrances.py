@@ -51,8 +51,8 @@ def unknown_aliases_are_default(patch: Patch) -> None:
     )
 
 
-@planted("cancelling a run also cancels its dependents in other queues", check=at_the_desk(
-    "test_dependents_of_other_queues_are_not_cancelled"
+@planted("cancelling a run also cancels its dependents in other queues", check=scenario(
+    MEMBERS, "dependents_stay", range(10, 11)
 ))  # fmt: skip
 def all_dependents_go(patch: Patch) -> None:
     real = apply.dependencies.cancelled_with

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from argosy.model.runs import RunStatus
 from tests.harness.simulation.faults import kinds_of
 from tests.harness.simulation.plan import TEST_POLICY, TrialPlan
 from tests.harness.simulation.trial import Trial
@@ -47,6 +48,22 @@ def trials_find_nothing(seeds: range) -> int:
     return came
 
 
+def dependents_stay(seeds: range) -> int:
+    """For planted bugs: raises AssertionError at the first violation. Every other run waits for the one before it,
+    which is of another queue. How many runs were cancelled."""
+    cancelled = 0
+    for seed in seeds:
+        jobs = list(trial(seed).plan.jobs)
+        for number in range(1, RUNS, 2):
+            waits = {"run": jobs[number - 1].run_id, "type": "ALL", "on": "success"}
+            jobs[number] = replace(jobs[number], spec=jobs[number].spec | {"dependsOn": [waits]})
+        plan = replace(trial(seed).plan, kinds=kinds_of("queue,cancel"), jobs=tuple(jobs), updates=0.0, controllers=1)
+        each = Trial(plan)
+        assert each.run().violations == []
+        cancelled += sum(record.status is RunStatus.CANCELLED for record in each.auditor.stored.records.values())
+    return cancelled
+
+
 # Seed 0 is left out here and in test_updates: a fifth of all seeds is replayed as well, which test_trials does enough.
 
 
@@ -67,3 +84,8 @@ def test_without_members_every_user_proves_the_owner_that_the_spec_names() -> No
     each = trial(2, members=0.0)
     assert each.run().violations == []
     assert {record.proven_owner for record in each.auditor.stored.records.values()} == {*OWNERS}
+
+
+@pytest.mark.slow
+def test_a_cancellation_through_an_entrance_takes_no_run_of_another_queue_with_it() -> None:
+    assert dependents_stay(range(10, 11)) > 0
