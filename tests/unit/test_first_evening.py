@@ -14,7 +14,8 @@ FOUND = {
         test_they_are_bought_without_any_fleets_target_and_given_back""",
     "N2 a refusal is the reason": """
         test_a_refused_order_is_the_reason_at_once_and_counts_neither_as_ordered_nor_as_a_limit
-        test_each_refusal_of_the_tables_is_named_at_once_and_the_run_goes_on_afterwards""",
+        test_each_refusal_of_the_tables_is_named_at_once_and_the_run_goes_on_afterwards
+        test_cells_that_all_lack_their_cluster_are_the_reason""",
     "N3 a withdrawn type": """
         test_the_work_goes_to_the_types_that_ec2_still_offers
         test_a_deployment_reads_the_list_keeps_it_and_leaves_out_what_is_withdrawn""",
