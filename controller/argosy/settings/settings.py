@@ -321,12 +321,17 @@ def _parse(context: Mapping[str, Any]) -> tuple[list[tuple[str, str]], Settings]
     try:
         return [], Settings.model_validate(dict(context))
     except ValidationError as error:
-        faults = [(_path(e["loc"]), _sentence(e)) for e in error.errors(include_url=False)]
+        faults = faults_of(error)
         broken = {str(e["loc"][0]) for e in error.errors()}
         if "cells" in broken:  # then maps keyed by Region cannot be checked
             broken |= {"zones", "offered", "amis", "vcpuQuotas", "vpcs"}
         _, settings = _parse({key: value for key, value in context.items() if key not in broken})
         return faults, settings
+
+
+def faults_of(error: ValidationError) -> list[tuple[str, str]]:
+    """Path and sentence of each fault of a setting."""
+    return [(_path(each["loc"]), _sentence(each)) for each in error.errors(include_url=False)]
 
 
 def _path(location: tuple[int | str, ...]) -> str:
@@ -336,6 +341,8 @@ def _path(location: tuple[int | str, ...]) -> str:
 def _sentence(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return "is not a setting"
+    if error["type"] == "model_type":
+        return "should be a JSON object, as docs/reference/settings.md shows"
     return (
         str(error["msg"])
         .removeprefix("Value error, ")
