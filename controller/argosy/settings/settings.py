@@ -331,11 +331,8 @@ def _parse(context: Mapping[str, Any]) -> tuple[list[tuple[str, str]], Settings]
 
 def faults_of(error: ValidationError) -> list[tuple[str, str]]:
     """Path and sentence of each fault of a setting."""
-    return [(_path(each["loc"]), _sentence(each)) for each in error.errors(include_url=False)]
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    return re.sub(r"\.(\d+)", r"[\1]", ".".join(str(part) for part in location))
+    paths = [(".".join(map(str, each["loc"])), _sentence(each)) for each in error.errors(include_url=False)]
+    return [(re.sub(r"\.(\d+)", r"[\1]", path), says) for path, says in paths]
 
 
 def _sentence(error: Any) -> str:
@@ -343,12 +340,8 @@ def _sentence(error: Any) -> str:
         return "is not a setting"
     if error["type"] == "model_type":
         return "should be a JSON object, as docs/reference/settings.md shows"
-    return (
-        str(error["msg"])
-        .removeprefix("Value error, ")
-        .replace("Input should", "should")
-        .replace("String should", "should")
-    )
+    says = str(error["msg"]).removeprefix("Value error, ")
+    return says.replace("Input should", "should").replace("String should", "should")
 
 
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:

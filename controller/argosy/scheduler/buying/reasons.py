@@ -40,8 +40,7 @@ def why_all_back_off(run: Run, now: float) -> str:
     pending = np.flatnonzero(tasks["status"] == TaskStatus.PENDING.value)
     last = pending[tasks["not_before"][pending].argmax()]
     reason = run.reasons[int(tasks["reason"][last])]
-    is_ready = bool((tasks["not_before"][pending] <= now).any())
-    return "" if is_ready or not reason else f"{BACKS_OFF}{reason}"
+    return "" if not reason or (tasks["not_before"][pending] <= now).any() else f"{BACKS_OFF}{reason}"
 
 
 def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:

@@ -28,8 +28,7 @@ NAMED = 3  # runs named in one sentence
 
 
 def why_held(state: State) -> Iterator[Remark]:
-    """For runs that may not start yet, when the reason has changed. Failed preparation comes first, because a person
-    may have to act."""
+    """For runs that may not start yet, when the reason has changed. Failed preparation comes first."""
     for run in state.runs.values():
         if not run.held or run.halted or run.complete or Subject(What.PREPARE, run.id) in state.setbacks:
             continue
