@@ -14,9 +14,12 @@ from argosy.aws.cell import Cell
 from argosy.aws.errors import NO_CLUSTER
 from argosy.engine.report import TickReport
 from argosy.model.runs import RunStatus
-from tests.builders import CELL
+from argosy.model.setbacks import Setback, Subject, What
+from argosy.model.tasks import TaskStatus
+from argosy.scheduler.buying.reasons import BACKS_OFF
+from tests.builders import CELL, RUN_ID
 from tests.fakes.refusing import DENIED, refusing
-from tests.scenarios.controlled import Controlled
+from tests.scenarios.controlled import Controlled, failing
 from tests.scenarios.two_cells import AWAY, TwoCells
 
 TICKS = 3  # within which a reason is shown
@@ -185,3 +188,21 @@ def test_a_cell_that_lacks_its_cluster_keeps_no_controller_from_rest() -> None:
     cluster.submit(4)
     assert cluster.run_to_rest() < 900.0
     assert cluster.record().status == RunStatus.SUCCEEDED
+
+
+def test_a_task_that_is_tried_again_after_a_lost_answer_waits_for_no_retry_any_more() -> None:
+    """Its launch was not answered, though it started; then it failed, and the refusal still counts as the reason."""
+    cluster = Controlled(zones=("us-east-1a",))
+    failing(cluster, 0)
+    cluster.submit(1, retryStrategy={"attempts": 3})
+    cluster.tick()
+    while not cluster.record().waiting.startswith(BACKS_OFF):
+        cluster.tick()
+    state = cluster.controllers[0].state
+    assert state is not None
+    about, now = Subject(What.SEND, RUN_ID), cluster.world.now
+    state.setbacks[about] = Setback(1, now, "no answer", now)
+    while cluster.record().waiting.startswith(BACKS_OFF):
+        assert not state.runs[RUN_ID].tasks.counts()[TaskStatus.STARTING]
+        cluster.tick()
+    assert state.setbacks[about].holds(cluster.world.now)

@@ -321,7 +321,7 @@ def _parse(context: Mapping[str, Any]) -> tuple[list[tuple[str, str]], Settings]
     try:
         return [], Settings.model_validate(dict(context))
     except ValidationError as error:
-        faults = [(_path(e["loc"]), _sentence(e)) for e in error.errors(include_url=False)]
+        faults = faults_of(error)
         broken = {str(e["loc"][0]) for e in error.errors()}
         if "cells" in broken:  # then maps keyed by Region cannot be checked
             broken |= {"zones", "offered", "amis", "vcpuQuotas", "vpcs"}
@@ -329,19 +329,19 @@ def _parse(context: Mapping[str, Any]) -> tuple[list[tuple[str, str]], Settings]
         return faults, settings
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    return re.sub(r"\.(\d+)", r"[\1]", ".".join(str(part) for part in location))
+def faults_of(error: ValidationError) -> list[tuple[str, str]]:
+    """Path and sentence of each fault of a setting."""
+    paths = [(".".join(map(str, each["loc"])), _sentence(each)) for each in error.errors(include_url=False)]
+    return [(re.sub(r"\.(\d+)", r"[\1]", path), says) for path, says in paths]
 
 
 def _sentence(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return "is not a setting"
-    return (
-        str(error["msg"])
-        .removeprefix("Value error, ")
-        .replace("Input should", "should")
-        .replace("String should", "should")
-    )
+    if error["type"] == "model_type":
+        return "should be a JSON object, as docs/reference/settings.md shows"
+    says = str(error["msg"]).removeprefix("Value error, ")
+    return says.replace("Input should", "should").replace("String should", "should")
 
 
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -228,6 +228,7 @@ def settings_of(
     from pydantic import ValidationError
 
     from argosy.local.deployment import local_settings
+    from argosy.settings.settings import faults_of
 
     changes = {} if file is None else _read(file)
     if cells:
@@ -237,7 +238,7 @@ def settings_of(
     try:
         return local_settings(gpu_types, **changes)
     except ValidationError as fault:
-        faults = sorted({f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in fault.errors()})
+        faults = sorted({f"{path}: {says}" for path, says in faults_of(fault)})
         if cells and any(each.startswith("cells") for each in faults):
             step = "e.g. --cells us-east-1,eu-west-1"
             raise CliError(f"--cells {cells} is not a list of Regions.", details=faults, next_step=step) from fault

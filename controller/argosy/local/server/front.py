@@ -97,18 +97,21 @@ class FullDisk:
         self._quiet_until = float("-inf")
 
     def reply(self, fault: OSError, environ: Environ) -> Reply:
-        """503, in the form that the service's clients read: XML of S3, JSON of the others."""
+        """503, repeatedly."""
         where = f"the disk of {fault.filename} is full" if fault.filename else "the disk is full"
         if self._now() >= self._quiet_until:
             self._quiet_until = self._now() + QUIET_S
             self._say(f"embedded AWS: {where}: free some space there, and the work continues by itself.")
-        message = f"no space left on device: {where}"
-        if "HTTP_X_AMZ_TARGET" in environ:
-            body, kind = json.dumps({"__type": "ServiceUnavailable", "message": message}), "application/json"
-        else:
-            code, kind = "ServiceUnavailable", "application/xml"
-            body = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
-        return Reply(503, body.encode(), {"Content-Type": kind})
+        return _unavailable(f"no space left on device: {where}", environ)
+
+
+def _unavailable(message: str, environ: Environ) -> Reply:
+    """503, in the form that the service's clients read: JSON where requests name a target, else XML, as S3, STS and EC2
+    have it. Clients of Lambda read either."""
+    if "HTTP_X_AMZ_TARGET" in environ:
+        return _json(503, {"__type": "ServiceUnavailable", "message": message})
+    body = f"<Error><Code>ServiceUnavailable</Code><Message>{escape(message)}</Message></Error>"
+    return Reply(503, body.encode(), {"Content-Type": "application/xml"})
 
 
 Admin = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]  # path below /argosy/ -> what it does
@@ -195,7 +198,7 @@ class Front:
         if key is None or path.startswith(ADMIN_PREFIX) or f"={key}/" in environ.get("HTTP_AUTHORIZATION", ""):
             return None
         message = "local mode is still starting: try again in a second"
-        refused = _json(503, {"__type": "ServiceUnavailable", "message": message})
+        refused = _unavailable(message, environ)
         return replace(refused, headers={**refused.headers, "Retry-After": "1"})
 
     def _own(self, environ: Environ) -> Reply | None:

@@ -26,6 +26,7 @@ from argosy.scheduler.buying.refusals import unlisted, why_refused
 from argosy.scheduler.placing.places import group_is_running
 from argosy.scheduler.turns.caps import is_at_cap
 
+BACKS_OFF = "waits before a retry after: "
 HELD_BY = "held back by "
 DEPLOYMENT = "maxInstances of the deployment"
 HELD_BACK = f"{HELD_BY}a limit on instances: maxInstances of the run or of the deployment"
@@ -39,8 +40,7 @@ def why_all_back_off(run: Run, now: float) -> str:
     pending = np.flatnonzero(tasks["status"] == TaskStatus.PENDING.value)
     last = pending[tasks["not_before"][pending].argmax()]
     reason = run.reasons[int(tasks["reason"][last])]
-    is_ready = bool((tasks["not_before"][pending] <= now).any())
-    return "" if is_ready or not reason else f"waits before a retry after: {reason}"
+    return "" if not reason or (tasks["not_before"][pending] <= now).any() else f"{BACKS_OFF}{reason}"
 
 
 def market_answer(batch: Batch, offers: Sequence[Offer]) -> Explanation:

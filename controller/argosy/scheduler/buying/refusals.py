@@ -53,8 +53,7 @@ def why_refused(moment: Moment, batch: Batch, *, coming: bool = False, limited: 
 
 
 def waits_for_answer(moment: Moment, run: Run, is_sent: bool) -> bool:
-    """Whether its reason is a call that AWS refuses and that is repeated. is_sent: whether this tick sends tasks of
-    it."""
+    """Whether its reason is a refused call that is repeated. is_sent: whether this tick sends tasks of it."""
     counts = run.tasks.counts()
     subjects = [Subject(What.VERIFY, run.id)] if counts[TaskStatus.VERIFYING] else []
     if is_sent or counts[TaskStatus.STARTING]:

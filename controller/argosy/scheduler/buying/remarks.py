@@ -16,7 +16,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.model.wording import date_and_time
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying.orders import OrderedPlaces
-from argosy.scheduler.buying.reasons import why_all_back_off, why_nothing_is_bought
+from argosy.scheduler.buying.reasons import BACKS_OFF, why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.buying.refusals import waits_for_answer, why_refused
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.upkeep.pending import why_not_running
@@ -28,8 +28,7 @@ NAMED = 3  # runs named in one sentence
 
 
 def why_held(state: State) -> Iterator[Remark]:
-    """For runs that may not start yet, when the reason has changed. Failed preparation comes first, because a person
-    may have to act."""
+    """For runs that may not start yet, when the reason has changed. Failed preparation comes first."""
     for run in state.runs.values():
         if not run.held or run.halted or run.complete or Subject(What.PREPARE, run.id) in state.setbacks:
             continue
@@ -83,7 +82,8 @@ def remarks(moment: Moment, ordered: OrderedPlaces, money: UncappedRuns) -> list
     sending = {launch.key.run_id for launch in ordered.places.launches}
     for its, shortfall in ordered.runs():
         run, limit = its.run, shortfall.reason
-        if run.complete or (moment.state.setbacks and waits_for_answer(moment, run, run.id in sending)):
+        is_refused = moment.state.setbacks and waits_for_answer(moment, run, run.id in sending)
+        if run.complete or (is_refused and not run.waiting.startswith(BACKS_OFF)):
             continue  # its reason describes its closing, or what AWS refuses
         sentence = short_of_money.get(run.id, "")
         if run.id not in short_of_money and shortfall.tasks and limit != AT_ONCE:

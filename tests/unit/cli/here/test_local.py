@@ -105,9 +105,14 @@ def test_impossible_settings_are_refused(tmp_path: Path, shape: object, said: st
 
 
 def test_a_refused_setting_is_named_with_its_fault(tmp_path: Path) -> None:
+    wrong = {"maxInstances": -1, "instanceTypes": ["c5.large"], "maxInstance": 3}
     with pytest.raises(CliError) as refused:
-        settings_of(written(tmp_path, {"maxInstances": -1}), "")
-    assert [fault.split(":")[0] for fault in refused.value.details] == ["maxInstances"]
+        settings_of(written(tmp_path, wrong), "")
+    assert refused.value.details == [
+        "instanceTypes: should be a JSON object, as docs/reference/settings.md shows",
+        "maxInstance: is not a setting",
+        "maxInstances: should be greater than or equal to 1",
+    ]
 
 
 def test_an_unreadable_settings_file_is_reported(tmp_path: Path) -> None:

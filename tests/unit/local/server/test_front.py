@@ -5,11 +5,15 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import requests
+from botocore.exceptions import ClientError
 
+from argosy.client.aws_clients import Connection, make_client
+from argosy.client.errors import from_aws
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
 from argosy.local.lambdas.invoke_api import LambdaApi
@@ -21,6 +25,13 @@ from tests.fakes.waiting import until
 pytestmark = pytest.mark.slow
 
 SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/s3/aws4_request, SignedHeaders=host"}
+CALLS: dict[str, Callable[[Any], Any]] = {  # JSON, REST with JSON, queries, and XML
+    "ssm": lambda client: client.get_parameter(Name="/argosy/deployment"),
+    "lambda": lambda client: client.invoke(FunctionName="argosy-api"),
+    "sts": lambda client: client.get_caller_identity(),
+    "ec2": lambda client: client.describe_fleets(),
+    "s3": lambda client: client.list_objects_v2(Bucket="argosy-results"),
+}
 
 
 def _echo(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -229,7 +240,12 @@ def test_requests_during_the_start_are_asked_to_try_again() -> None:
         address = f"http://127.0.0.1:{server.port}/bucket"
         early = requests.get(address, headers=SIGNED, timeout=60)
         assert (early.status_code, early.headers["Retry-After"]) == (503, "1")
-        assert "still starting" in early.json()["message"]
+        assert "still starting" in early.text
+        hurried = Connection(f"http://127.0.0.1:{server.port}", region="us-east-1", patience_s=60.0)
+        for service, call in CALLS.items():
+            with pytest.raises(ClientError) as refused:
+                call(make_client(hurried, service))
+            assert "local mode may still be starting" in from_aws(refused.value).message
         assert requests.get(address, headers=first, timeout=60).status_code == 418
         health = f"http://127.0.0.1:{server.port}/argosy/health"
         assert requests.get(health, timeout=60).json() == {"status": "starting"}
