@@ -85,6 +85,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "daemon": (0.4, 1.0),  # a trial: a daemon is deployed repeatedly, frozen and thawed, with its own tasks
     "preemption": (0.4, 1.0),  # a trial: its users share the cluster by queues, and one of them may take room
     "readings": (0.3, 1.0),  # a trial: AWS takes some of its contradictory contracts in the less usual way
+    "drained": (0.3, 0.8),  # a trial: users let instances drain for a while, and end that for some
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS guarantees that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

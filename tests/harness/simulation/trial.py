@@ -33,6 +33,7 @@ from tests.harness.simulation.upkeep.watchdogs import Watchdogs
 from tests.harness.simulation.users import crowd
 from tests.harness.simulation.users.clock_of_schedules import ClockOfSchedules
 from tests.harness.simulation.users.daemon import TrialDaemon
+from tests.harness.simulation.users.drains import Drains
 from tests.harness.simulation.users.follower import Follower
 from tests.harness.simulation.users.kept_size import KeptSize
 from tests.harness.simulation.users.reader import Reader
@@ -115,7 +116,7 @@ class Trial:
         kinds_of_retry = {"retry": faults.strikes("retry"), "choose": crowd.is_crowd(plan)}
         self.users = Users(self.deployment, self.jobs, self.auditor.stored, **kinds_of_retry)
         self.service = TrialService(self.deployment, self.auditor.facts, plan.seed)
-        self.queues = crowd.queues_of(plan, self.deployment, faults)
+        self.queues = crowd.queues_of(plan, self.deployment, faults, self.users.ask_later)
         self.kept_size = KeptSize(self.users, self.deployment, faults, self.auditor.facts, plan.types)
         self.clock = None
         if share(plan.seed, "schedule") < plan.schedules:
@@ -154,6 +155,7 @@ class Trial:
         if self.faults.strikes("service"):
             self.service.plan(outline.faulty_s, crowd.terms_of_service(self.plan))
         self.kept_size.plan(outline.faulty_s)
+        Drains(self.users.ask_later, self.auditor.facts, self.faults).plan(outline.faulty_s)
         if self.faults.strikes("daemon"):
             self.daemon.plan(outline.faulty_s)
         self.torn_documents.plan(outline.faulty_s)

@@ -3,8 +3,8 @@
 E14: the desired number is the one that was asked for last: by scaling, or by deploying a revision whose `desired`
 differs from that of the revision deployed before; a roll-back of the controller's own keeps it. E15: after a failed
 deployment either the revision that was completed last is deployed again, or the environment is frozen: always after a
-roll-back that failed, where the revision says so, and where no other revision was ever completed. Only a failure leads
-to a deployment that no user has asked for, apart from a thaw.
+roll-back that failed, where the revision says so, and where no other revision was ever completed. A deployment that a
+user has stopped leaves it frozen. Only a failure leads to a deployment that no user has asked for, apart from a thaw.
 """
 
 from __future__ import annotations
@@ -77,6 +77,9 @@ class DeploymentChecker(Checker):
             if each.status is DeploymentStatus.FAILED and not (before and before.has_ended):
                 self.failed += 1
                 self._after_failure(was, env, each.number)
+            is_stopped = each.status is DeploymentStatus.STOPPED and not (before and before.has_ended)
+            if is_stopped and each is env.deployment and not (env.frozen_reason or env.deleting):
+                self._violated("E15", env, f"has the stopped deployment {each.number}, and is not frozen")
             if before is None and not each.is_rollback and not any(one.change in ("deploy", "thaw") for one in asked):
                 self._violated("E15", env, f"begins deployment {each.number}, which no user has asked for")
 

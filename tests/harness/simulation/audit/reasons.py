@@ -1,8 +1,8 @@
 """Is every reason that users see true at the time?
 
 `reason`: the stated reason for a run's wait exists (an order, a limit that is reached, a short pool, a cap), and the
-stated reason for its end has happened. Sentences about AWS's answers are judged only for that: they appear where
-something fails.
+stated reason for its end has happened. What has ended waits for nothing. Sentences about AWS's answers are judged only
+for that: they appear where something fails.
 """
 
 from __future__ import annotations
@@ -117,6 +117,8 @@ class ReasonChecker(Checker):
         for record in self.facts.stored.records.values():
             if not record.has_ended:
                 self._check(record, record.waiting, self._said_at_the_end if self._is_complete(record) else self._waits)
+            elif record.waiting:
+                self.facts.violated("reason", f"{record.id} has ended, and waits: {record.waiting}", record.id)
             if record.status_reason != self._judged.get(record.id):
                 self._judged[record.id] = record.status_reason  # true at the time: a retry may change the rest
                 self._check(record, record.status_reason, self._ends)

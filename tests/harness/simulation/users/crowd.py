@@ -19,7 +19,7 @@ from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.faults import KINDS, Faults, kinds_of
 from tests.harness.simulation.plan import TrialPlan
 from tests.harness.simulation.users.service import NUMBER
-from tests.harness.simulation.users.shared_queues import NAMES, SharedQueues, terms_of
+from tests.harness.simulation.users.shared_queues import NAMES, AskLater, SharedQueues, terms_of
 from tests.harness.simulation.users.submissions import drawn_drafts, drawn_jobs
 from tests.harness.simulation.world.workload import SimulatedJob
 from tests.harness.simulation.world.world import share
@@ -89,9 +89,9 @@ def faults_of(plan: TrialPlan) -> Faults:
     return faults
 
 
-def queues_of(plan: TrialPlan, deployment: SimulatedDeployment, faults: Faults) -> SharedQueues:
-    """The queues of the plan's users."""
-    queues = SharedQueues(deployment, faults, are_tight=is_crowd(plan))
+def queues_of(plan: TrialPlan, deployment: SimulatedDeployment, faults: Faults, ask_later: AskLater) -> SharedQueues:
+    """The queues of the plan's users. ask_later: of `Users`."""
+    queues = SharedQueues(deployment, faults, ask_later, are_tight=is_crowd(plan))
     if is_pressed(plan):
         queues.is_pressed, queues.capped, queues.remembers = True, 0.03, 0.1
     return queues

@@ -24,12 +24,19 @@ JSON = dict[str, Any]
 ANSWER_S = 30.0  # the longest that Lambda lets the function take
 
 
-class _SubmissionsNamed(NextVersionStore):
-    """The table, which reports each run that is about to be stored. The api reads the state of both versions."""
+class _WatchedStore(NextVersionStore):
+    """The table, which reports each run and each retry that is about to be stored. The api reads the state of both
+    versions.
+    """
 
-    def __init__(self, client: Any, named: Callable[[inbox.SubmitRequest], None]) -> None:
+    def __init__(
+        self,
+        client: Any,
+        named: Callable[[inbox.SubmitRequest], None],
+        before_retry: Callable[[inbox.RetryRequest], None],
+    ) -> None:
         super().__init__(client, TABLE)
-        self._named = named
+        self._named, self._before_retry = named, before_retry
 
     def create(
         self,
@@ -42,6 +49,8 @@ class _SubmissionsNamed(NextVersionStore):
             submit = request.submit if isinstance(request, inbox.EnvironmentRequest) else request
             if isinstance(submit, inbox.SubmitRequest):
                 self._named(submit)
+            if isinstance(request, inbox.RetryRequest):
+                self._before_retry(request)
         super().create(items, expires_at, replacing)
 
 
@@ -70,6 +79,8 @@ class FrontDesk:
     ) -> None:
         self._deployment, self._named, self._images = deployment, named, images or AnyImage()
         self._count = 0
+        self.before_retry: Callable[[inbox.RetryRequest], None] = lambda request: None
+        """Receives each retry that has passed every check and is not stored yet."""
 
     def ask(self, request: JSON, came: Came = UNNAMED) -> JSON:
         """The answer of one invocation of the function. came: how the caller comes in. Raises the errors that end it,
@@ -92,7 +103,7 @@ class FrontDesk:
         clients = deployment.clients(Life(ends_at=world.now + ANSWER_S))
         output = request.get("spec", {}).get("output", f"s3://{BUCKET}/")
         return Api(
-            store=_SubmissionsNamed(clients["dynamodb"], self._named),
+            store=_WatchedStore(clients["dynamodb"], self._named, self.before_retry),
             wake=deployment.wake_of(clients),
             sources=Sources(self._images, NoItems(), EcsDefinitions(lambda: clients["ecs"])),
             limits=DeploymentLimits(

@@ -2,7 +2,7 @@
 
 Between two steps a reader sometimes asks one of the api's questions, at any moment: while requests wait in the inbox,
 tasks start and documents change. `views`: each is answered, or refused as unknown; none raises, and a page's token
-leads to the next page. A damaged document excuses a refusal.
+leads to the next page; past use of queues is shown only where it is remembered. A damaged document excuses a refusal.
 """
 
 from __future__ import annotations
@@ -73,6 +73,10 @@ class Reader:
             facts.violated("views", f"{name} is refused: {answer['body']}", str(request.get("runId")))
         elif answer["statusCode"] == 200 and answer["body"].get("nextToken") and "nextToken" not in request:
             self._ask({**request, "nextToken": answer["body"]["nextToken"]})
+        elif answer["statusCode"] == 200 and name == "DescribeSharing" and not facts.damaged:
+            shown = any(each["lately"] for each in answer["body"]["queues"])
+            if shown and not facts.stored.sharing.recent.at:
+                facts.violated("views", "DescribeSharing shows what queues used lately, and nothing is remembered")
 
     def _one_of(self, choices: Sequence[Any]) -> Any:
         return choices[int(len(choices) * self._drawn("choice"))]

@@ -35,6 +35,7 @@ ALIKE = 0.3  # share of later revisions that differ from an earlier one only in 
 LEAVES = 0.15  # share of trials in which it is deleted once without its tasks
 STAYS_FROZEN = 0.2  # share of trials in which no user thaws it
 MOST_ROLLBACKS = 3  # that its user asks for
+ENDS_BADLY = 0.3  # share of trials in which the last revision is broken, and no user changes it
 SCALED = 0.4  # share of trials in which what was scaled is deployed again
 NUMBER = 1_000  # among the runs of the trial's users, for draws
 MOST_STEADY_S = 3600.0  # seconds for which it then continues
@@ -122,6 +123,9 @@ class TrialService:
         self._left_alone_at, self._stays_s = self._world.now, MOST_STEADY_S * self._draw.share()
         if not self._deleted and self._draw.share() >= STAYS_FROZEN:
             self._thaw()
+        if not self._deleted and share(self._seed, "service ends badly") < ENDS_BADLY:
+            self._broken.add(self._revisions + 1)
+            self._deploy_new()
 
     def ask(self) -> None:
         """Send the requests that are due."""

@@ -1,10 +1,11 @@
-"""The queues by which the users of a trial share the cluster. Its owner changes them repeatedly."""
+"""The queues by which the users of a trial share the cluster. Its owner changes them repeatedly, by the api."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from argosy.model.inbox import SharingRequest
 from argosy.model.shares.sharing import SHARING, Sharing
 from argosy.model.stored import documents
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
@@ -19,7 +20,7 @@ CAPS = {"vcpus": (4.0, 12.0), "gpus": (1.0, 4.0), "instances": (1.0, 4.0), "usdP
 """Caps that let every task of a trial run."""
 TIGHT = {
     "vcpus": (0.0, 0.5, 1.0, 2.0, 4.0),
-    "gpus": (0.0, 1.0, 1.0),
+    "gpus": (0, 1, 1),
     "instances": (0.5, 1.0, 2.0),
     "usdPerHour": (0.05, 0.15, 0.3, 1.0),
 }
@@ -29,6 +30,8 @@ TIGHT_USD = (0.2, 4.0)  # `limits.usdPerHour` of a crowd: the cheapest instance 
 REMOVED = {"research": 0.2, "night": 0.4}  # share of a crowd's later documents without the queue
 OF_SPEND = (0.1, 0.3, 1.0)  # of a crowd: the least soon allows nothing more for the rest of an hour
 PRESSED_WEIGHT = 20
+RESTORED = 0.15  # share of later documents that are earlier ones
+AskLater = Callable[[float, Callable[[], dict[str, Any] | None]], None]
 HALF_LIVES = ("10m", "30m", "2h")
 
 
@@ -49,10 +52,12 @@ def terms_of(seed: int, number: int) -> dict[str, Any]:
 class SharedQueues:
     """Of one trial."""
 
-    def __init__(self, deployment: SimulatedDeployment, faults: Faults, *, are_tight: bool = False) -> None:
-        """are_tight: whether some tasks exceed a limit."""
+    def __init__(
+        self, deployment: SimulatedDeployment, faults: Faults, ask_later: AskLater, *, are_tight: bool = False
+    ) -> None:
+        """ask_later: of `Users`; are_tight: whether some tasks exceed a limit."""
         self._deployment, self._faults, self._seed = deployment, faults, deployment.world.seed
-        self._asked = 0
+        self._ask_later = ask_later
         self.capped = 0.15
         """How often a queue has a cap in a unit."""
         self.guaranteed = 0.0
@@ -80,18 +85,18 @@ class SharedQueues:
         self._deployment.store.create({(documents.STATE, SHARING): first.to_bytes()})
         for number in range(1, 1 + int(MOST_DOCUMENTS * share(self._seed, "documents"))):
             at = faulty_s * share(self._seed, "document at", number)
-            self._deployment.world.later(at, lambda number=number: self._apply(number))  # type: ignore[misc]
+            for _ in range(1 + (share(self._seed, "twice", number) < 0.2)):
+                self._ask_later(at, partial(self._wish, number))
         return first
 
-    def _apply(self, number: int) -> None:
-        """Most follow the previous one; some are sent twice, and some were overtaken."""
+    def _wish(self, number: int) -> dict[str, Any] | None:
+        """Most follow the previous one; some are sent twice, some were overtaken, and some restore an earlier one."""
         if self._deployment.is_torn_down:
-            return
-        base = max(0, number - (share(self._seed, "overtaken", number) < 0.2))
-        for _ in range(1 + (share(self._seed, "twice", number) < 0.2)):
-            self._asked += 1
-            request = SharingRequest(self._document(number), base, self._deployment.world.now)
-            self._deployment.put(request, f"sharing#{self._asked:02d}")
+            return None
+        if share(self._seed, "restored", number) < RESTORED:
+            return {"action": "ApplySharing", "restore": 1 + int(number * share(self._seed, "restored which", number))}
+        wish: dict[str, Any] = {"action": "ApplySharing", "document": self._document(number)}
+        return wish | {"revision": number - 1} if share(self._seed, "overtaken", number) < 0.2 else wish
 
     def _document(self, number: int) -> dict[str, Any]:
         """All queues are in each of them, unless the users are a crowd."""

@@ -15,7 +15,7 @@ from zlib import crc32
 from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading
-from argosy.model.inbox import SubmitRequest
+from argosy.model.inbox import RetryRequest, SubmitRequest
 from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
@@ -79,8 +79,11 @@ JSON = dict[str, Any]
 
 DEPENDENTS = 0.3  # share of cancellations that also cancel the runs that depend on the run
 MOST_RETRIES = 2  # of a run
+CANCELLED, RETRIED = 0.3, 0.7  # shares of the suspended runs that their users cancel; or else try again at once
+TWICE = 0.3  # share of retries while another user retries other tasks of the run
 CHOSEN = 0.3  # share of a crowd's retries that choose tasks
 REFUSED = (400, 403, 404, 409)
+TOO_LATE = ("instanceId", "guarantee")  # an instance that has gone; too much for the cluster
 MORE_MONEY = 4  # factor for an hourly cap that was too small
 
 
@@ -121,6 +124,11 @@ class Users:
         """Jobs whose queue did not exist, so that their users came without an alias."""
         self._answered: set[tuple[str, int]] = set()
         """Requests to retry: run id, and how often it had been retried."""
+        self._desk.before_retry = self._retry_too
+        self._met: set[str] = set()
+        """Runs that their users have seen suspended."""
+        self._twice: set[str] = set()
+        """Runs that two users retried at once."""
 
     def submit(self, faulty_s: float) -> None:
         """All runs, one soon after the other unless a job says when."""
@@ -146,9 +154,17 @@ class Users:
         """A user requests a minimum size. lasts_s: None = until a user requests another number."""
         self._later(after_s, partial(self._scale, instances, types, lasts_s))
 
+    def ask_later(self, after_s: float, request: Callable[[], JSON | None]) -> None:
+        """A user asks for something until there is an answer. request: made at that time; None = there is no need."""
+        self._later(after_s, lambda: (asked := request()) is None or self._is_answered(asked))
+
     def act(self) -> None:
         """Send all requests that are due."""
         now = self._world.now
+        for record in self._stored.records.values():
+            if record.suspended_at and not record.has_ended and record.id not in self._met:
+                self._met.add(record.id)
+                self._meet_suspended(record.id)
         for wish in [each for each in self._wishes if each.at <= now]:
             if wish.ask():
                 self._wishes.remove(wish)
@@ -168,6 +184,13 @@ class Users:
         except (Crash, ClientError, BotoCoreError, *FAULTS):
             return None
         return answer if answer["statusCode"] == 200 or answer["statusCode"] in REFUSED else None
+
+    def _is_answered(self, asked: JSON) -> bool:
+        answer = self._ask(asked)
+        fields = answer["body"]["error"].get("fieldList", ()) if answer and answer["statusCode"] != 200 else ()
+        if wrong := [each for each in fields if not each["path"].endswith(TOO_LATE)]:
+            raise ValueError(f"the api refuses {asked['action']}: {wrong}")
+        return answer is not None
 
     def _named(self, submit: SubmitRequest) -> None:
         """The api is about to store the run that is being submitted, under this id."""
@@ -232,6 +255,17 @@ class Users:
         answer = self._ask(request, self._came(number))
         return answer is not None and answer["statusCode"] in (200, 403)  # the run may have moved to another queue
 
+    def _meet_suspended(self, run_id: str) -> None:
+        """Its user cancels it, tries it again before the controller does, or waits."""
+        number, drawn = self._number_of.get(run_id), self._world.share("suspended", run_id)
+        if number is None:
+            return
+        if drawn < CANCELLED:
+            self._later(0.0, partial(self._cancel, number))
+        elif drawn < RETRIED:
+            request = {"action": "RetryRun", "runId": run_id, "clientToken": "suspended"}
+            self._later(0.0, lambda: self._ask(request, self._came(number)) is not None)
+
     def _change(self, number: int, changes: JSON, token: str) -> bool:
         """A refused change is not repeated: the run has ended, or has spent more. An unknown run is changed later."""
         request: JSON = {"action": "UpdateRun", "runId": self._run_ids[number], "changes": changes}
@@ -268,6 +302,15 @@ class Users:
         created: bool = answer["statusCode"] == 200  # otherwise there is nothing to retry, or no money for it
         self.retries += created
         return created
+
+    def _retry_too(self, retry: RetryRequest) -> None:
+        """Between the checks of a retry and its storage another user retries other tasks of the run."""
+        drawn = self._world.share("retried twice", retry.run_id, retry.failed, retry.cancelled)
+        if drawn >= TWICE or retry.run_id in self._twice:
+            return
+        self._twice.add(retry.run_id)
+        request = {"action": "RetryRun", "runId": retry.run_id, "failed": True, "cancelled": not retry.cancelled}
+        self._ask({**request, "clientToken": "another"})
 
     def _chosen(self, record: RunRecord) -> JSON:
         """For some: only two of the tasks without a result, or another size."""
