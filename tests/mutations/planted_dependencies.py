@@ -10,8 +10,7 @@ from argosy.lifecycle import apply as applied
 from argosy.lifecycle import dependencies
 from argosy.model.runs import Run
 from argosy.model.tasks import TaskStatus
-from tests.fakes.trials import crowd
-from tests.mutations.catalogue import Patch, planned, planted, scenario
+from tests.mutations.catalogue import Patch, planted, scenario
 from tests.mutations.planted_once_missed import reworded
 
 WAITING, SCENARIOS = "dependency", "tests.scenarios.test_dependencies"
@@ -85,7 +84,12 @@ def dependencies_are_dropped_half_way(patch: Patch) -> None:
     patch.setattr(dependencies, "_follow", follow)
 
 
-@planted("a task is cancelled because the counterpart of another one failed", check=planned(crowd(2)))
+@planted(
+    "a task is cancelled because the counterpart of another one failed",
+    check=scenario(
+        SCENARIOS, "test_with_n_to_n_the_tasks_whose_dependency_fails_are_cancelled_and_the_others_run", True
+    ),
+)
 def one_failure_cancels_its_neighbours(patch: Patch) -> None:
     each = "statuses[rows] != TaskStatus.SUCCEEDED.value"
     reworded(patch, dependencies._follow, f"fails = ({each})", f"fails = np.full(len(rows), ({each}).any())")

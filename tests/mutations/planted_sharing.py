@@ -434,7 +434,7 @@ def first_starts_nothing(patch: Patch) -> None:
     patch.setattr(FairShare, "launched", launched)
 
 
-@planted("all weights count as one: S4", check=scenario(SATURATED, "nothing_breaks", "S4", range(2, 3)))
+@planted("all weights count as one: S4", check=scenario(SATURATED, "nothing_breaks", "S4", range(1)))
 def weights_are_one(patch: Patch) -> None:
     patch.setattr(SharingChecker, "committed", lambda self, commit: None)  # S1 sees it as well, and earlier
     real = fair_order.FairOrder._sharers

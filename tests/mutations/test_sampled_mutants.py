@@ -10,7 +10,7 @@ import pytest
 from tests.mutations import sampled_page
 from tests.mutations.mutants import ROOT, Source
 from tests.mutations.sampled import BATCHES_S, TESTS_S, batches, chosen
-from tests.mutations.survivors import EQUIVALENT, SURVIVED_ONCE
+from tests.mutations.survivors import EQUIVALENT, MISSED_BY_TRIALS, SURVIVED_ONCE
 
 PAGE = ROOT / "docs" / "reference" / "planted-bugs.md"
 _, VERDICTS = sampled_page.read()
@@ -33,6 +33,13 @@ def test_what_was_not_found_at_first_is_explained_or_found_now() -> None:
     found = {each.name for each in VERDICTS if each.found}
     assert {*SURVIVED_ONCE} <= found
     assert names - found == {*EQUIVALENT}
+
+
+def test_trials_find_half_of_those_that_they_were_asked_for_and_the_others_are_explained() -> None:
+    asked = [each for each in VERDICTS if each.trials is not None]
+    assert len(asked) == sampled_page.DRAWN
+    assert 2 * sum(bool(each.trials) for each in asked) >= len(asked)
+    assert {each.name for each in asked if not each.trials} == {*MISSED_BY_TRIALS}
 
 
 SHORT = "controller/argosy/engine/intake.py"
