@@ -146,7 +146,7 @@ def hours_are_endless(patch: Patch) -> None:
 
 
 @planted("room is taken for the queue that used less lately, whatever its weight", check=scenario(
-    "tests.unit.sharing.test_victims", "test_what_was_used_lately_takes_no_room_from_others"
+    "tests.unit.sharing.test_victims", "test_so_it_does_whatever_was_used_lately"
 ))  # fmt: skip
 def history_takes_room(patch: Patch) -> None:
     real = victims._is_just
