@@ -300,7 +300,8 @@ class Trial:
         return not self.teardown.complete and self.users.try_again()
 
     def _rest(self) -> Rest:
-        return Rest(self.services.s3.objects, self.bill, self.outline.absent_s if self._was_absent else 0.0)
+        absent_s = self.outline.absent_s if self._was_absent else 0.0
+        return Rest(self.services.s3.objects, self.bill, absent_s, len(self.deployment.controllers))
 
     def _evidence(self) -> Evidence:
         return Evidence(

@@ -59,7 +59,8 @@ class EfficiencyChecker(Checker):
 
     def at_rest(self, rest: Rest) -> None:
         awake_s = self.facts.world.now - max(self._quiet_since or self.facts.world.now, self.facts.faults_ended_at)
-        if awake_s > AWAKE_S and len(self.facts.regions.worlds) == 1 and not self.facts.torn_down:
+        alone = rest.controllers == 1 and len(self.facts.regions.worlds) == 1
+        if awake_s > AWAKE_S and alone and not self.facts.torn_down:
             self.facts.violated("awake", f"controllers worked on for {awake_s:.0f} s with nothing to wait for")
 
     def _checked(self, operation: Operation) -> EffectCheck:
@@ -120,6 +121,9 @@ class EfficiencyChecker(Checker):
         done = len(facts.stored.records) == len(facts.jobs)
         services = any(not env.is_daemon for env in facts.stored.environments.values())
         done = done and not (services or facts.stored.floor.instances)
-        ended = all(record.has_ended or record.is_daemon for record in facts.stored.records.values())
+        ended = all(
+            record.has_ended or (record.is_daemon and not record.suspended_at)
+            for record in facts.stored.records.values()
+        )
         asked = any(fleet.total_target for fleet in facts.regions.fleets() if fleet.is_live and fleet.tags)
         return done and ended and not asked and not facts.regions.ours()

@@ -103,6 +103,8 @@ class Rest:
     bill: Bill
     unattended_s: float
     """How long no controller worked at all."""
+    controllers: int = 1
+    """How many work until the end. Several have no lease, so that each may lose what the others have been answered."""
 
 
 @dataclass(slots=True)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
+from argosy.model.runs import RunStatus
+from argosy.model.stored.run_record import RunRecord
+from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.efficiency import AWAKE_S, FREE, EfficiencyChecker
 from tests.harness.simulation.audit.facts import Rest, TrialFacts
@@ -30,19 +35,31 @@ def test_a_call_that_is_made_in_every_tick_is_a_violation_and_one_a_minute_is_no
     assert stopped(5 * FREE, every_s=60.0) == []
 
 
-def awake_for(seconds: float) -> list[str]:
-    """With no run and no instance, once the faults have ended."""
+def awake_for(seconds: float, *runs: RunRecord, controllers: int = 1) -> list[str]:
+    """With no other run and no instance, once the faults have ended."""
     facts, checker = checked()
+    facts.jobs.update({run.id: SMALL_JOB for run in runs})
+    facts.stored.records.update({run.id: run for run in runs})
     facts.faults_ended_at = facts.world.now
     checker.time_passed()
     facts.world.run_for(seconds)
-    checker.at_rest(Rest({}, Bill(facts.world), 0.0))
+    checker.at_rest(Rest({}, Bill(facts.world), 0.0, controllers))
     return [found.invariant for found in facts.violations]
 
 
 def test_a_controller_that_works_on_with_nothing_to_wait_for_is_one_after_some_sweeps() -> None:
     assert awake_for(AWAKE_S - 1) == []
     assert awake_for(AWAKE_S + 1) == ["awake"]
+
+
+def test_a_daemon_keeps_no_controller_awake_unless_it_is_suspended() -> None:
+    daemon = replace(RunRecord.of_unreadable("watch"), status=RunStatus.RUNNING, is_daemon=True)
+    assert awake_for(AWAKE_S + 1, daemon) == ["awake"]
+    assert awake_for(AWAKE_S + 1, replace(daemon, suspended_at=1.0)) == []
+
+
+def test_controllers_that_no_lease_keeps_apart_may_repeat_what_the_others_did() -> None:
+    assert awake_for(AWAKE_S + 1, controllers=2) == []
 
 
 def test_a_controller_that_was_not_invoked_has_not_worked_on() -> None:
