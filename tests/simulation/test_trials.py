@@ -237,6 +237,16 @@ def test_a_trial_that_cannot_end_says_what_is_still_open() -> None:
     assert verdict.story
 
 
+def test_what_users_retry_after_the_faults_may_take_as_long_again() -> None:
+    spec = {**SMALL_JOB.spec, "timeout": {"attemptDurationSeconds": 60}}
+    too_long = replace(SMALL_JOB, spec=spec, shortest_s=200.0, longest_s=200.0)
+    plan = replace(SMALL, seed=1, kinds=frozenset({"retry"}), jobs=(too_long,), faulty_s=60.0, limit_s=900.0)
+    verdict = Trial(plan).run()
+    assert verdict.ok, told(verdict)
+    assert verdict.retries == 2
+    assert verdict.settled_s > plan.limit_s
+
+
 def test_a_task_whose_runner_says_that_trying_again_cannot_help_may_fail_with_attempts_left() -> None:
     verdict = run_trial(TrialPlan(866, frozenset({"own-program"})))
     assert verdict.ok, verdict.violations
