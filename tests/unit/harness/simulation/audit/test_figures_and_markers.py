@@ -79,9 +79,19 @@ def test_a_marker_names_a_finished_try(
     assert [found.invariant for found in facts.violations] == ["marker"] * violations
 
 
-@pytest.mark.parametrize(("named", "violations"), [("2", 0), ("1", 1)])
-def test_the_marker_that_is_left_is_about_the_last_try(named: str, violations: int) -> None:
+@pytest.mark.parametrize(
+    ("succeeded", "named", "violations"),
+    [
+        (False, "2", 0),
+        (False, "1", 1),
+        (True, "1", 0),  # written before the controller failed at the run, which its user then tried again
+        (True, "3", 1),
+    ],
+)
+def test_the_marker_that_is_left_is_about_the_last_try_or_an_earlier_success(
+    succeeded: bool, named: str, violations: int
+) -> None:
     facts = facts_of(WELL, ILL, ended=True)
-    objects = {split_s3(marker_uri(SMALL_JOB.output, False)): StoredObject(b"", {RETRIES_METADATA: named})}
+    objects = {split_s3(marker_uri(SMALL_JOB.output, succeeded)): StoredObject(b"", {RETRIES_METADATA: named})}
     MarkerChecker(facts).at_rest(Rest(objects, Bill(), 0.0))
     assert [found.invariant for found in facts.violations] == ["marker"] * violations
