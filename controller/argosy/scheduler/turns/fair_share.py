@@ -156,20 +156,25 @@ class FairShare:
         for (number, row), count in placed.items():
             (now if row < lineup.ready else later)[number] += count
         spread = [spread_attribute(batch.strategy) is not None for batch in batches]
+        alike = defaultdict[tuple[int, Batch, int], list[int]](list)  # of one sharer, unless they spread
+        for number, (ask, batch) in enumerate(zip(self.asks, batches, strict=True)):
+            kind = replace(batch, count=0, group="")
+            alike[self.order.row[ask.run.id], kind, number if spread[number] else -1].append(number)
+        for its in alike.values():  # the first run starts first, although slices mix the places
+            now[its] = np.diff(np.minimum((now + later)[its].cumsum(), now[its].sum()), prepend=0)
         return now.tolist(), np.where(spread, later, 0).tolist()
 
     def placed(
         self, batches: Sequence[Batch], supply: Supply, fitness: Mapping[str, Fitness]
     ) -> tuple[Placed, list[int]]:
         """(batch, row) -> tasks, and how many tasks of each found no place: first the due tasks, then the rest."""
-        wants = [batch.count for batch in batches]
-        free = self.within_caps(batches, wants, {}) == wants
+        left = [batch.count for batch in batches]
+        free = self.within_caps(batches, left, {}) == left
         found = place(batches, supply, fitness=fitness) if free else None
         if found is not None and not found.unplaced.any():
             return found.tasks(), found.unplaced.tolist()
         queue = Queue.of(batches)
         first, state = self._dealt_out(batches, queue, supply, fitness)
-        left = [batch.count for batch in batches]
         for (number, _), count in first.items():
             left[number] -= count
         asked = self.within_caps(batches, left, first)
@@ -192,16 +197,16 @@ class FairShare:
     def _dealt_out(
         self, batches: Sequence[Batch], queue: Queue, supply: Supply, fitness: Mapping[str, Fitness]
     ) -> tuple[Placed, PassState]:
-        state, placed = PassState(supply, queue), Placed()
+        state, placed, ids = PassState(supply, queue), Placed(), [ask.run.id for ask in self.asks]
         needs = np.array([self.levels.takes(ask.run) for ask in self.asks], dtype=np.int64).reshape(-1, 5)
         left = np.array([batch.count for batch in batches], dtype=np.int64)
         may, used = np.ones(len(batches), dtype=bool), self.used.copy()
-        sharer = np.array([self.order.row[ask.run.id] for ask in self.asks], dtype=np.int64)
+        sharer = np.array([self.order.row[name] for name in ids], dtype=np.int64)
         given_in_all = np.zeros(len(batches), dtype=np.int64)
         for _ in range(ROUNDS):
             limits = Limits.of(self.levels.capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST, MOST])
             within = None if self.caps is None else self.caps.within(given_in_all)
-            counts = self.order.dealt(self._ids, np.where(may, left, 0), needs, limits, used, within).counts
+            counts = self.order.dealt(ids, np.where(may, left, 0), needs, limits, used, within).counts
             if not counts.any():
                 break
             found, unplaced = placed_in_slices(queue, counts, state, fitness)
@@ -211,15 +216,10 @@ class FairShare:
             np.add.at(used, sharer, given[:, None] * needs)
         return placed, state
 
-    @property
-    def _ids(self) -> list[str]:
-        return [ask.run.id for ask in self.asks]
-
     def launched(
         self, placed: Sequence[tuple[int, str, int]], cell_of: Mapping[str, str], room: LaunchRoom
     ) -> list[tuple[int, str, int]]:
-        """Of the placed tasks, (ask, instance id, count) each, those that start in this tick, in the order of their
-        turns."""
+        """Of the placed tasks, (ask, instance id, count) each, those that start in this tick, by turn."""
         wanted = Counter[tuple[int, str]]()
         for number, instance_id, count in placed:
             wanted[number, cell_of[instance_id]] += count

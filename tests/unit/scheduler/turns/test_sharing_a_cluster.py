@@ -19,6 +19,7 @@ from tests.builders import (
     NOW,
     begun,
     fleet,
+    joined,
     state_with,
     submitted,
     told,
@@ -133,6 +134,14 @@ def test_what_is_bought_for_one_queue_is_not_promised_to_another() -> None:
     actions = decided(state, max_instances=5)
     remarks = {each.run_id: each.sentence for each in actions if isinstance(each, Remark)}
     assert remarks[second] == "waiting for ordered instances to join the cluster"
+
+
+def test_of_a_queue_the_first_run_starts_first_although_instances_come_for_both() -> None:
+    document = {"version": 1, "queues": {"default": {}, "night": {"cap": {"vcpus": 1}}}}
+    state = shared(state_with(fleet(spot_target=2)), document)
+    told(state, *joined(range(1)))
+    first, _ = run(state, 1, 4), run(state, 2, 20)
+    assert launches(decided(state, max_instances=2)) == {first: 4}
 
 
 def test_a_run_for_which_nothing_is_ordered_says_so() -> None:
