@@ -33,6 +33,7 @@ from argosy.sharing.bounds import QueueBounds
 from argosy.sharing.columns import ONE_FACTOR, IntArray, Limits
 from tests.harness.simulation.audit.sharing import SharingChecker
 from tests.mutations.catalogue import Check, Patch, planted, scenario
+from tests.mutations.planted_once_missed import reworded
 
 BY_HAND, CLUSTER = "tests.unit.sharing.test_fill", "tests.unit.scheduler.turns.test_sharing_a_cluster"
 LIFTING, SCENARIO = "tests.unit.scheduler.turns.test_share_levels", "tests.scenarios.test_sharing"
@@ -409,6 +410,13 @@ def growth_lifts(patch: Patch) -> None:
 ))  # fmt: skip
 def whole_batches_are_placed(patch: Patch) -> None:
     patch.setattr(fair_share, "_slices", lambda counts, has_gpus: iter([counts]))
+
+
+@planted("of alike tasks of a queue, those of a later run start while the first's wait for instances", check=scenario(
+    CLUSTER, "test_of_a_queue_the_first_run_starts_first_although_instances_come_for_both"
+))  # fmt: skip
+def slices_mix_a_queue(patch: Patch) -> None:
+    reworded(patch, FairShare.meant_for, "number if spread[number] else -1", "number")
 
 
 @planted("one queue gets only what no other one wants: S3", check=scenario(SATURATED, "nothing_breaks", "S3", range(2)))
