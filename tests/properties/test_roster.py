@@ -149,7 +149,7 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.ClusterScaled(ScaleRequest(at, d[3] % 4, until=at + 60 * (d[1] % 3))),
     lambda _, d, at: DrainAsked(DrainRequest(at, instance_id(d[1]), at + 60 * (d[3] % 3))),
     lambda _, d, at: ConsoleRead(instance_id(d[1]), "argosy boot: no network", at),
-    lambda s, d, at: events.OrderAnswered(next(iter(s.pools), "none"), d[3]),
+    lambda _, d, at: events.OrderAnswered(f"{CELL}/c5.xlarge/us-east-1a", d[3]),
     lambda _, d, at: HostHealthChanged(instance_id(d[1]), "ECS says IMPAIRED" * (d[3] % 2), at),
     lambda s, d, at: events.SharingAsked(SharingRequest(DOCUMENTS[d[3] % 2], s.sharing.revision, at)),
     lambda _, d, at: events.EnvironmentAsked(a_daemon(at, d[3])),

@@ -351,8 +351,7 @@ def fleet_seen(event: events.FleetSeen, state: State, now: float, policy: Policy
 
 @_apply.register
 def order_answered(event: events.OrderAnswered, state: State, now: float, policy: Policy) -> None:
-    if event.pool in state.pools:
-        pools.order_answered(state, event)
+    pools.order_answered(state, event)
 
 
 @_apply.register

@@ -41,16 +41,13 @@ def end_drain(state: State, instance: Instance, now: float) -> None:
     if instance.drain_until <= now:
         if instance.status is not InstanceStatus.DRAINING:
             instance.drain_until = 0.0
-            state.changed_instances.add(instance.id)
         _cordon(state, instance, now)
 
 
 def _cordon(state: State, instance: Instance, now: float) -> None:
+    state.changed_instances.add(instance.id)  # also for another cordon: the drain or impairment itself has changed
     if instance.cordon and not instance.cordon.startswith((DRAINED, IMPAIRED)):
         return
     words = ", ".join(instance.impaired.values())
     drains = f"{DRAINED}{date_and_time(instance.drain_until)}" if instance.drain_until > now else ""
-    cordon = f"{IMPAIRED}{words}"[:MOST_WORDS] if words else drains
-    if cordon != instance.cordon:
-        instance.cordon = cordon
-    state.changed_instances.add(instance.id)
+    instance.cordon = f"{IMPAIRED}{words}"[:MOST_WORDS] if words else drains

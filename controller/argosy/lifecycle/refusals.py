@@ -66,9 +66,8 @@ def end_launch_refusals(state: State, run_id: str) -> None:
 
 def note_listings(state: State, sweep: Observed, now: float) -> None:
     """A sweep lists everything, so what AWS does not refuse now is no longer refused."""
-    refused = {fault.about: fault for fault in sweep.broken_off}
+    refused = {fault.about: fault for fault in sweep.broken_off if fault.about}
     for subject in [each for each in state.setbacks if each.what is What.LIST and each not in refused]:
         carried_out(state, *subject)
     for about, fault in refused.items():
-        if about:
-            set_back(state, about, fault.reason, now, fault.passing)
+        set_back(state, about, fault.reason, now, fault.passing)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from argosy.model.actions import Terminate
 from argosy.model.events import (
     HostStateChanged,
     LaunchAccepted,
     Observed,
 )
+from argosy.model.host_care import DrainAsked, DrainRequest, HostHealthChanged
 from argosy.model.instances import InstanceStatus
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
+    CELL,
     NOW,
+    begun,
     container_instance,
     host,
     instance_id,
@@ -21,6 +27,7 @@ from tests.builders import (
     state_with,
     state_with_instance,
     status_of,
+    stored,
     submitted,
     task,
     task_arn,
@@ -73,6 +80,26 @@ def test_a_gpu_instance_that_registers_without_its_gpus_is_cordoned() -> None:
     assert instance.cordon == "registered 0 of 1 GPUs"
     told(state, container_instance(1, 8192, 60000, gpus=1, version=2))
     assert instance.placeable
+
+
+def test_what_drains_or_is_impaired_keeps_a_cordon_for_another_reason_and_all_three_are_stored() -> None:
+    items: dict[Any, bytes] = {}
+    state = stored(state_with(host(1, "p3.2xlarge"), container_instance(1, 8192, 60000, gpus=0)), items)
+    told(state, DrainAsked(DrainRequest(NOW, instance_id(1), NOW + 3600)))
+    state = stored(state, items)
+    told(state, HostHealthChanged(instance_id(1), "ECS says IMPAIRED", NOW))
+    instance = stored(state, items).instances[instance_id(1)]
+    assert (instance.cordon, instance.drain_until) == ("registered 0 of 1 GPUs", NOW + 3600)
+    assert instance.impaired == {"ecs": "ECS says IMPAIRED"}
+
+
+def test_a_drain_of_an_instance_that_has_ended_or_is_released_changes_nothing() -> None:
+    state = state_with(*(each(number) for number in (1, 2) for each in (host, container_instance)))
+    told(state, host(1, state="terminated"))
+    begun(state, [Terminate(CELL, (instance_id(2),))])
+    told(state, *(DrainAsked(DrainRequest(NOW, instance_id(number), NOW + 3600)) for number in (1, 2, 3)))
+    assert {each.drain_until for each in state.instances.values()} == {0.0}
+    assert not any(each.cordon for each in state.instances.values())
 
 
 def test_hosts_absent_from_a_complete_listing_are_gone_after_the_quiet_time_only() -> None:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import ReadHistory, SetTarget
-from argosy.model.events import HistoryRead, HostStateChanged, InterruptionWarned, Observed, PoolShort
+from argosy.model.events import (
+    HistoryRead,
+    HostStateChanged,
+    InterruptionWarned,
+    Observed,
+    OrderAnswered,
+    PoolShort,
+)
+from argosy.model.instances import Purchase
 from argosy.model.pools import Pool, SpotRecord
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from argosy.model.state import State
@@ -93,6 +103,18 @@ def test_giving_up_an_order_is_a_shortage() -> None:
     assert the_pool(state).spot_target == 0
 
 
+def test_a_late_answer_to_an_order_that_was_given_up_does_not_close_the_next_one() -> None:
+    state = state_with(fleet())
+    pool = the_pool(state)
+    begun(state, [SetTarget(pool.key, 0, 2)])
+    short(state, NOW + 1)
+    begun(state, [SetTarget(pool.key, 0, 3)], now=NOW + 2)
+    told(state, OrderAnswered(pool.key, 1))
+    assert (pool.on_demand_order, pool.on_demand_count) == (2, 3)
+    told(state, OrderAnswered(pool.key, 2))
+    assert pool.on_demand_count == 0
+
+
 def dead_image(pool: str = "fleet-c5.xlarge-us-east-1a") -> PoolShort:
     return shortage(pool, "launchSpecUnusable", "The image id '[ami-1]' does not exist")
 
@@ -109,6 +131,13 @@ def test_a_fault_that_needs_an_operator_closes_the_pool_for_the_longest_pause_fo
     told(state, shortage(pool.key, "allLaunchSpecsTemporarilyBlacklisted"), now=later)
     assert not pool.needs_mending
     assert "no capacity" in pool.short_reason
+
+
+def test_a_fault_that_needs_an_operator_closes_no_purchase_option_that_it_does_not_concern() -> None:
+    state = state_with(fleet())
+    told(state, replace(dead_image(), only=Purchase.SPOT), now=NOW)
+    pool = the_pool(state)
+    assert (pool.short_until, pool.on_demand_short_until) == (NOW + POLICY.cool_off_max_s, 0.0)
 
 
 def test_a_new_fleet_of_the_pool_is_asked_at_once() -> None:

@@ -9,6 +9,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.events import (
     LaunchRefused,
     NotCarriedOut,
+    PoolShort,
     RunClosed,
     RunNotPrepared,
 )
@@ -22,6 +23,7 @@ from tests.builders import (
     POLICY,
     RUN_ID,
     begun,
+    fleet,
     instance_id,
     launched,
     state_with,
@@ -181,3 +183,14 @@ def test_what_passes_by_itself_is_given_up_only_after_an_hour_in_which_it_was_tr
     assert status_of(state) is TaskStatus.VERIFYING
     told(state, overload, now=NOW + 9000)
     assert status_of(state) is TaskStatus.FAILED
+
+
+def test_a_refused_order_shortens_no_cool_off_and_hides_no_reason_of_it() -> None:
+    state = state_with(fleet())
+    (pool,) = state.pools.values()
+    pool.short_until = pool.on_demand_short_until = NOW + POLICY.cool_off_max_s
+    pool.short_reason = "its subnet has no free address"
+    told(state, PoolShort(pool.key, "EC2 refuses the order", lasting=True, refused=True))
+    assert (pool.short_until, pool.on_demand_short_until) == (NOW + POLICY.cool_off_max_s,) * 2
+    assert (pool.short_reason, pool.needs_mending) == ("its subnet has no free address", False)
+    assert not state.may_try(What.TARGET, pool.key, NOW)

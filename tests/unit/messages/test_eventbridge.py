@@ -58,6 +58,7 @@ def message(detail_type: str, detail: Any, source: str = "aws.ec2", **outer: Any
             ),
             None,
         ),
+        (message("ECS Container Instance Health Change", {"overallStatus": "IMPAIRED"}, "aws.ecs"), None),  # of no host
         (message("Something New", {}), None),
     ],
 )
