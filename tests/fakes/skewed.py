@@ -1,4 +1,4 @@
-"""AWS with a clock of its own: it refuses requests that are signed with another time, as each of its services does."""
+"""A stand-in for AWS whose clock differs from ours: each service refuses requests that carry our time."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def closed_quota_is_bought_in(patch: Patch) -> None:
     patch.setattr(orders, "_part", lambda backlog, tasks, shut: real(backlog, tasks, frozenset()))
 
 
-@planted("the share of a run whose own limits pay for nothing is bought by nobody", check=scenario(
+@planted("a share that a run's own limits cannot pay for goes to no other run", check=scenario(
     CAPS, "test_what_a_run_may_not_buy_within_its_own_limits_is_bought_for_the_others"
 ))  # fmt: skip
 def unaffordable_shares_are_kept(patch: Patch) -> None:
