@@ -79,6 +79,7 @@ PARTS = {
     "ContainerSpec": "container",
     "EnvironmentEntry": "container.environment, as a list",
     "ResourcesSpec": "resources",
+    "GpuShareSpec": "resources.gpuShare",
     "ArraySpec": "array",
     "PlacementSpec": "placement",
     "SoftConstraintSpec": "placement.softConstraints",

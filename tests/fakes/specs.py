@@ -46,6 +46,7 @@ GOOD: list[dict[str, Any]] = [
     {"container": container(image="localhost:5000/x")},
     {"container": container(image="argosy/digits@sha256:" + "0f" * 32)},
     {"resources": {"vcpus": 0.25, "memory": 6, "gpus": 8}},
+    {"resources": {"gpuShare": {"memoryMib": 8000, "maxComputePercent": 25}, "gpuModel": "L4"}},
     {"array": {"size": 1_000_000}},
     {"array": {"range": "0:1000000"}},
     {"array": {"itemsFrom": "s3://bucket/items.jsonl"}},

@@ -83,6 +83,7 @@ def test_it_was_stored_without_terms_and_every_run_is_read_with_them() -> None:
     first, late, placed, web = (runs[name].terms for name in ("first", "late", "placed", "web"))
     assert (first.budget_usd, first.drains_at_cap, first.priority, first.max_instances) == (50, False, 7, 40)
     assert (first.tags, first.shard_size, first.attempt_limit) == ((("team", "vision"),), 10, 3)
+    assert (first.gpu_share_mib, first.gpu_compute_percent) == (0, 0)
     assert (late.purchase, late.fallback_wait_s) == ("spot-then-on-demand", float("inf"))
     assert (placed.host_ports, placed.group) == (((53, "udp"), (8080, "tcp")), "team")
     assert web.service is not None

@@ -19,6 +19,7 @@ from argosy.messages.health import impairment
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.events import ContainerInstanceSeen, TaskSeen
 from argosy.model.exit_codes import SAYS_NOTHING
+from argosy.model.instances import GpuDevice
 from argosy.model.run_terms import MAX_PORT
 from argosy.model.services.ports import TCP, PortBinding
 
@@ -104,7 +105,22 @@ def container_instance_seen(instance: Mapping[str, Any], cell: str, *, listed: b
         remaining=_remaining(instance),
         listed=listed,
         impaired=_impaired(instance.get("healthStatus") or {}),
+        gpu_devices=_devices(instance.get("gpuDevices") or ()),
     )
+
+
+def _devices(devices: Iterable[Mapping[str, Any]]) -> tuple[GpuDevice, ...]:
+    found = tuple(
+        GpuDevice(
+            _text(each["gpuId"])[:MAX_ATTRIBUTE],
+            _text(each.get("sharingMode")),
+            *(_number(int(each.get(name) or 0), 2**31) for name in ("remainingMemoryInMiB", "totalMemoryInMiB")),
+        )
+        for each in devices
+    )
+    if len(found) > MAX_GPUS:
+        raise ValueError(f"{len(found)} GPUs")
+    return found
 
 
 def _impaired(health: Mapping[str, Any]) -> str | None:

@@ -8,7 +8,7 @@ from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
 from argosy.model.host_care import ConsoleRead, DrainAsked, HostHealthChanged
-from argosy.model.instances import Purchase
+from argosy.model.instances import GpuDevice, Purchase
 from argosy.model.pools import SpotRecord
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
@@ -221,6 +221,7 @@ class ContainerInstanceSeen:
     remaining: tuple[int, int, int] | None = None  # cpu units, MiB and GPUs that ECS has free; None = unknown
     listed: bool = False  # by ECS, as a member of our cluster; not claimed by a message
     impaired: str | None = None  # what ECS finds wrong with it; "" = nothing, None = ECS was not asked
+    gpu_devices: tuple[GpuDevice, ...] = ()  # empty: it has none, or ECS does not say
 
 
 @dataclass(frozen=True, slots=True)

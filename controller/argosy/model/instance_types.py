@@ -11,6 +11,9 @@ PURCHASE_ATTRIBUTE = "argosy.purchase"
 CELL_ATTRIBUTE = "argosy.cell"
 GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"
 GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
+# Of an instance whose GPUs can be shared: its agent has it if the AMI has NVIDIA's MPS (aws.md 7).
+GPU_SHARING_ATTRIBUTE = "ecs.capability.gpu-sharing-mps"
+_OF_VGPU = ("g6f", "gr6f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ class InstanceType:
     architecture: str
     on_demand_usd_per_hour: float
     typical_spot_usd_per_hour: float
+
+    @property
+    def shared_gpu_mib(self) -> int:
+        """The memory of one of its GPUs for tasks with a share; 0 = its GPUs cannot be shared. An estimate until ECS
+        says what an instance has: drivers reserve up to a sixteenth (1,024 MiB of a T4, 613 MiB of an H200)."""
+        return 0 if self.family in _OF_VGPU else self.gpu_memory_mib * 15 // 16 if self.gpus else 0
 
     def has_gpus(self, model: str | None, memory_mib: int) -> bool:
         """Whether its GPUs are of the model (None = any) and each have that memory (0 = any, even no GPU)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from argosy.model.resources import NOTHING, Resources
 
@@ -21,6 +22,15 @@ class InstanceStatus(StrEnum):
 class Purchase(StrEnum):
     SPOT = "spot"
     ON_DEMAND = "on-demand"
+
+
+class GpuDevice(NamedTuple):
+    """A GPU of an instance as ECS shows it. MiB; free_mib: for further tasks with a share."""
+
+    gpu_id: str
+    mode: str  # IDLE | NVIDIA_MPS | DEDICATED
+    free_mib: int
+    total_mib: int = 0  # 0 = ECS does not say
 
 
 @dataclass(slots=True)

@@ -179,6 +179,8 @@ class RunTerms:
 
     name: str
     needs: Resources  # of one task, where the spec has a `container`
+    gpu_share_mib: int  # of one GPU that it shares with others; 0 = no share
+    gpu_compute_percent: int  # the most of that GPU's compute capacity that it may use; 0 = no limit
     gpu_model: str | None  # the only acceptable model
     gpu_memory_mib: int  # least memory of each of its GPUs; 0 = any
     disk_gib: int  # of its instance's volume, for one task

@@ -20,7 +20,7 @@ _LISTED = {
     "bsdt": "version kind name taskDefinition container.command container.environment owner compat tags",
     "bsd": "container.image container.hostPorts run workdir setup packages job result"
     " resources.vcpus resources.memory resources.diskGiB resources.architecture",
-    "bs": "resources.gpus resources.gpuModel resources.gpuMemoryMib",
+    "bs": "resources.gpus resources.gpuShare resources.gpuModel resources.gpuMemoryMib",
     "bst": "queue priority placement.constraints placement.strategy placement.maxConcurrentTasks placement.group"
     " placement.maxTasksPerInstance placement.softConstraints placement.affinity placement.antiAffinity"
     " capacity.purchase capacity.cells capacity.maxInstances capacity.maxHourlyCost",
@@ -65,6 +65,7 @@ _WHY: Mapping[tuple[str, str], str] = {
     ("d", "queue"): "a daemon runs on the instances of all queues",
     ("d", "priority"): "a daemon runs on every instance that matches, and waits in no queue",
     ("d", "resources.gpus"): "it would take GPUs from all other runs",
+    ("d", "resources.gpuShare"): "no run could use a whole GPU where it runs",
     ("d", "resources.gpuModel"): "it would take GPUs from all other runs",
     ("d", "resources.gpuMemoryMib"): "it would take GPUs from all other runs",
     (OWN, "resources"): "which already sets what a task needs",

@@ -48,9 +48,12 @@ def _container_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _gpu_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     resources = _part(data, "resources")
+    shares = resources.get("gpuShare") is not None
     for name in ("gpuModel", "gpuMemoryMib"):
-        if resources.get(name) is not None and resources.get("gpus") in (None, 0):
+        if resources.get(name) is not None and not shares and resources.get("gpus") in (None, 0):
             yield Fault(f"resources.{name}", "names a kind of GPU, but resources.gpus asks for none")
+    if shares and resources.get("gpus"):
+        yield Fault("resources.gpuShare", "cannot be combined with resources.gpus: give one of them")
 
 
 def _group_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

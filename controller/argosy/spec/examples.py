@@ -87,11 +87,13 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "vcpus": 2,
         "memory": 4096,
         "gpus": 1,
+        "gpuShare": {"memoryMib": 8000},
         "gpuModel": "A100",
         "gpuMemoryMib": 40000,
         "diskGiB": 50,
         "architecture": "arm64",
     },
+    "GpuShareSpec": {"memoryMib": 8000, "maxComputePercent": 25},
     "ArraySpec": {
         "range": "0:1000",
         "shardSize": 50,

@@ -22,6 +22,7 @@ RULE_LIMIT = 5  # evaluateOnExit rules: AWS Batch's limit
 TIMEOUT_LIMIT_S = 14 * 86_400  # AWS Batch: a job may run 14 days
 RUN_LIMIT_S = 366 * 86_400  # ours: as a deadline's
 USD_LIMIT = 1_000_000_000.0  # ours: more than any bill
+Usd = Annotated[float, Field(gt=0, le=USD_LIMIT)]
 TAG_LIMIT = 45  # AWS allows 50; five are kept for Argosy's own
 MEMORY_LIMIT_MIB = 24 * 1024 * 1024  # the largest EC2 instances have 24 TiB
 DISK_LIMIT_GIB = 16_384  # a gp3 volume's limit as this project sets it (settings: diskGiB)
@@ -203,6 +204,15 @@ def _requirement(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(\s*[\[<>=!~;@(].*)?", text.strip(), re.ASCII):
         raise refused("must be a requirement by name, such as pandas, numpy>=2 or torch==2.5.1")
     return text
+
+
+class GpuShareSpec(Strict):
+    """The part of a GPU that a task has to itself, enforced by NVIDIA's Multi-Process Service (MPS)."""
+
+    memory_mib: int = Field(ge=1, le=MEMORY_LIMIT_MIB, description="MiB of the GPU's memory; a hard limit.")
+    max_compute_percent: int | None = Field(
+        default=None, ge=1, le=100, description="Limit of its part of the GPU's compute capacity. Default: none."
+    )
 
 
 class EnvironmentEntry(Strict):

@@ -22,12 +22,12 @@ from argosy.spec.fields import (
     TAG_LIMIT,
     TASK_LIMIT,
     TIMEOUT_LIMIT_S,
-    USD_LIMIT,
     WEIGHT_LIMIT,
     Cells,
     Deadline,
     Environment,
     EnvironmentEntry,
+    GpuShareSpec,
     GroupName,
     HostPorts,
     Image,
@@ -42,6 +42,7 @@ from argosy.spec.fields import (
     TagKey,
     TagValue,
     Text,
+    Usd,
     Version,
 )
 from argosy.spec.services import (
@@ -90,6 +91,9 @@ class ResourcesSpec(Strict):
         default=1024, ge=6, le=MEMORY_LIMIT_MIB, description="MiB; a hard limit: a task that exceeds it is killed."
     )
     gpus: int = Field(default=0, ge=0, le=16, description="Whole GPUs, pinned to the task.")
+    gpu_share: GpuShareSpec | None = Field(
+        default=None, description="A part of one GPU, which the task shares with others; in place of gpus."
+    )
     gpu_model: str | None = Field(
         default=None, pattern=r"^[A-Za-z0-9.-]{1,32}$", description="Required GPU model, such as A100 or T4."
     )
@@ -235,16 +239,11 @@ class CapacitySpec(Strict):
         description="Gigabytes that a task transfers from and to the deployment's home Region. Their price between"
         " Regions is added to the price of instances in other Regions when these are compared. Default 0.",
     )
-    max_hourly_cost: float | None = Field(
-        default=None,
-        gt=0,
-        le=USD_LIMIT,
-        description="USD per hour: the most that the run's instances may cost together.",
+    max_hourly_cost: Usd | None = Field(
+        default=None, description="USD per hour: the most that the run's instances may cost together."
     )
-    budget_usd: float | None = Field(
+    budget_usd: Usd | None = Field(
         default=None,
-        gt=0,
-        le=USD_LIMIT,
         description="USD: the most that the run may cost. A task is only started if the rest of the budget covers it.",
     )
     on_cap: Literal["drain", "finish"] | None = Field(
@@ -372,6 +371,7 @@ _BY_PATH: dict[str, type[Strict]] = {
     "container.ports": PortSpec,
     "container.environment": EnvironmentEntry,  # the list form
     "resources": ResourcesSpec,
+    "resources.gpuShare": GpuShareSpec,
     "array": ArraySpec,
     "placement": PlacementSpec,
     "placement.softConstraints": SoftConstraintSpec,

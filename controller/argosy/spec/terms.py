@@ -99,8 +99,11 @@ def needs_of(resources: ResourcesSpec) -> Resources:
 
 
 def _of_resources(resources: ResourcesSpec) -> dict[str, Any]:
+    share = resources.gpu_share
     return {
         "needs": needs_of(resources),
+        "gpu_share_mib": share.memory_mib if share else 0,
+        "gpu_compute_percent": (share and share.max_compute_percent) or 0,
         "gpu_model": resources.gpu_model,
         "gpu_memory_mib": resources.gpu_memory_mib or 0,
         "disk_gib": resources.disk_gib or 0,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from argosy.api.admission.instance_types import shape_faults
 from argosy.api.admission.specs import DeploymentLimits, admit
 from argosy.model.resources import Resources
 from tests.fakes.admission import LIMITS, SHAPES, SOURCES, faults, spec
@@ -140,6 +141,45 @@ def test_gpus_by_model_and_memory_are_taken() -> None:
     limits = DeploymentLimits("s3://own/", frozenset({"own"}), GPU_TYPES)
     admit(spec(resources={"gpus": 8, "gpuModel": "A100", "gpuMemoryMib": 40_000}), limits, SOURCES)
     admit(spec(resources={"gpus": 1, "gpuMemoryMib": 16_384}), limits, SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (
+            {"gpuShare": {"memoryMib": 40_000}},
+            [
+                "resources.gpuShare: asks for 40000 MiB of a GPU, but this deployment's GPUs have 38400 MiB at most to"
+                " share"
+            ],
+        ),
+        (
+            {"gpuShare": {"memoryMib": 20_000}, "gpuModel": "T4"},
+            [
+                "resources.gpuShare: asks for 20000 MiB of a GPU, but this deployment's GPUs have 15360 MiB at most to"
+                " share"
+            ],
+        ),
+        ({"gpuShare": {"memoryMib": 38_400}}, []),
+        ({"gpuShare": {"memoryMib": 15_360}, "gpuModel": "T4"}, []),
+        ({"gpuShare": 5}, []),
+        ({"gpuShare": {"memoryMib": "1"}}, []),
+    ],
+)
+def test_a_share_that_no_gpu_has_is_refused_with_what_there_is(resources: Any, expected: list[str]) -> None:
+    assert [fault.text() for fault in shape_faults(resources, GPU_TYPES)] == expected
+
+
+def test_a_share_where_no_gpu_is_shared_says_so() -> None:
+    found = [fault.text() for fault in shape_faults({"gpuShare": {"memoryMib": 1}}, {"c5.xlarge": SHAPES["c5.xlarge"]})]
+    assert found == ["resources.gpuShare: no instance type of this deployment shares GPUs"]
+
+
+def test_a_share_is_refused_until_tasks_with_one_are_placed() -> None:
+    limits = DeploymentLimits("s3://own/", frozenset({"own"}), GPU_TYPES)
+    assert faults(spec(resources={"gpuShare": {"memoryMib": 8_000}}), limits) == [
+        "resources.gpuShare: is not supported yet"
+    ]
 
 
 def test_a_model_without_any_gpu_type_says_that_there_is_none() -> None:

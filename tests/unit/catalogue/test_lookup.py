@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,13 @@ def test_every_type_is_plausible() -> None:
         assert (found.gpus > 0) == (found.gpu_model is not None) == (found.gpu_memory_mib > 0)
         assert found.architecture == ("arm64" if found.family in ARM_FAMILIES else "x86_64")
         assert "metal" not in found.name
+
+
+def test_a_gpu_can_be_shared_up_to_what_its_driver_leaves_and_a_vgpu_slice_cannot() -> None:
+    catalogue = load_catalogue()
+    shared = {name: catalogue[name].shared_gpu_mib for name in ("g4dn.xlarge", "p5en.48xlarge", "c5.large")}
+    assert shared == {"g4dn.xlarge": 15_360, "p5en.48xlarge": 135_360, "c5.large": 0}  # of 16,384 and 144,384
+    assert replace(catalogue["g6.xlarge"], name="g6f.xlarge").shared_gpu_mib == 0
 
 
 def test_registered_memory_stays_below_what_aws_measured_on_an_m4_large() -> None:

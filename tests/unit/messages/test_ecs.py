@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from argosy.messages.ecs import container_instance_seen, epoch_s, key_of_task, task_seen
+from argosy.messages.ecs import UNREADABLE, container_instance_seen, epoch_s, key_of_task, task_seen
 from argosy.model.attempts import AttemptKey
+from argosy.model.instances import GpuDevice
 from tests.builders import CELL, RUN_ID
 
 ARN = f"arn:aws:ecs:{CELL}:123456789012:task/argosy/0123456789abcdef0123456789abcdef"
@@ -139,6 +140,18 @@ def test_a_container_instance_is_read_with_its_gpus_and_attributes() -> None:
     assert (seen.cpu_units, seen.memory_mib, seen.gpu_ids) == (32768, 240000, ("GPU-a", "GPU-b"))
     assert seen.attributes == {"ecs.instance-type": "p3.8xlarge", "ecs.capability.x": ""}
     assert seen.registered_at == epoch_s("2026-11-21T06:27:33Z")
+
+
+def test_the_gpus_of_an_instance_are_read_with_what_is_free_on_each() -> None:
+    devices = [
+        {"gpuId": "GPU-a", "sharingMode": "NVIDIA_MPS", "remainingMemoryInMiB": 7_034, "totalMemoryInMiB": 23_034},
+        {"gpuId": "GPU-b", "sharingMode": "DEDICATED"},
+    ]
+    seen = container_instance_seen({"containerInstanceArn": INSTANCE_ARN, "gpuDevices": devices}, CELL)
+    assert seen.gpu_devices == (GpuDevice("GPU-a", "NVIDIA_MPS", 7_034, 23_034), GpuDevice("GPU-b", "DEDICATED", 0))
+    for wrong in ([{}], [{"gpuId": "a", "remainingMemoryInMiB": -1}], [{"gpuId": "a"}] * 33):
+        with pytest.raises(UNREADABLE):
+            container_instance_seen({"containerInstanceArn": INSTANCE_ARN, "gpuDevices": wrong}, CELL)
 
 
 def test_an_agent_without_a_state_counts_as_disconnected() -> None:

@@ -34,6 +34,7 @@ WITH: dict[str, dict[str, Any]] = {
     "array.expectedSeconds": {"array": {"size": 3}},
     "array.partSuffix": {"array": {"size": 3}},
     "resources.gpuModel": {"resources": {"gpus": 1}},
+    "resources.gpuShare": {"resources": {"gpuModel": "T4", "gpuShare": {"memoryMib": 1}}},
     "resources.gpuMemoryMib": {"resources": {"gpus": 1}},
     "capacity.fallback": {"capacity": {"purchase": "spot-then-on-demand"}},
     "capacity.onCap": {"capacity": {"budgetUsd": 5}},

@@ -98,6 +98,20 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"resources": {"gpus": 0, "gpuMemoryMib": 40_000}},
         ["resources.gpuMemoryMib: names a kind of GPU, but resources.gpus asks for none"],
     ),
+    (
+        {"resources": {"gpus": 1, "gpuShare": {"memoryMib": 8000}}},
+        ["resources.gpuShare: cannot be combined with resources.gpus: give one of them"],
+    ),
+    ({"resources": {"gpuShare": {"memoryMib": 0}}}, ["resources.gpuShare.memoryMib: must be at least 1"]),
+    (
+        {"resources": {"gpuShare": {"memoryMib": 8000, "maxComputePercent": 101}}},
+        ["resources.gpuShare.maxComputePercent: must be at most 100"],
+    ),
+    (
+        {"resources": {"gpuShare": {"memoryMib": 8000, "maxComputePercent": 0}}},
+        ["resources.gpuShare.maxComputePercent: must be at least 1"],
+    ),
+    ({"resources": {"gpuShare": {}}}, ["resources.gpuShare.memoryMib: is required"]),
     ({"timeout": {"[key]": 1}}, ['timeout["[key]"]: unknown field; known: attemptDurationSeconds, runDurationSeconds']),
     ({"retrystrategy": {}}, ["retrystrategy: unknown field; did you mean retryStrategy?"]),
     (

@@ -29,7 +29,9 @@ def test_terms_of_another_version_are_read_from_the_spec_again() -> None:
     form = to_json(parse_spec(spec()))
     stored = terms_of_form(form).to_dict()
     fewer = {name: value for name, value in stored.items() if name != "queue"}
-    for terms in ({}, {TERMS: fewer}, {TERMS: {**stored, "purchase": "?"}}):
+    before_shares = {name: value for name, value in stored.items() if not name.startswith(("gpu_share", "gpu_comp"))}
+    assert (stored["gpu_share_mib"], stored["gpu_compute_percent"]) == (0, 0)
+    for terms in ({}, {TERMS: fewer}, {TERMS: before_shares}, {TERMS: {**stored, "purchase": "?"}}):
         assert decode(current(SPEC, encode({**form, **terms}))) == {**form, TERMS: json.loads(json.dumps(stored))}
     whole = encode({**form, TERMS: stored})
     assert current(SPEC, whole) == whole

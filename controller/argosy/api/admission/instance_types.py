@@ -23,10 +23,11 @@ def shape_faults(
         needs = _needs(resources or {})
         shapes, faults = _for_image(resources or {}, shapes)
         shapes, more = _with_gpus(resources or {}, shapes)
+        shapes, no_share = _with_share(resources or {}, shapes)
         shapes, no_disk = _with_disk(resources or {}, shapes, disks_gib)
     except (TypeError, ValueError, AttributeError, OverflowError):
         return  # reported as a fault of the field
-    yield from (*faults, *more, *no_disk)
+    yield from (*faults, *more, *no_share, *no_disk)
     if not shapes:
         return
     too_much = [axis for axis in Resources._fields if getattr(needs, axis) > _most(shapes, axis)[0]]
@@ -99,6 +100,21 @@ def _with_gpus(
     most = max((kind.gpu_memory_mib for kind in known.values() if model in (None, kind.gpu_model)), default=0)
     sentence = f"asks for {memory_mib} MiB a GPU, but this deployment's {model or 'largest'} GPUs have {most} MiB"
     return {}, [Fault("resources.gpuMemoryMib", sentence if most else _NO_TYPE)]
+
+
+def _with_share(
+    resources: Mapping[str, Any], shapes: Mapping[str, Resources]
+) -> tuple[Mapping[str, Resources], list[Fault]]:
+    """The shapes of the types with GPUs of which a task may have the requested part, and the faults."""
+    asked = (resources.get("gpuShare") or {}).get("memoryMib") or 0
+    if not asked or not shapes:
+        return shapes, []
+    offered = {name: load_catalogue()[name].shared_gpu_mib for name in shapes if name in load_catalogue()}
+    most = max(offered.values(), default=0)
+    if asked <= most:
+        return {name: shapes[name] for name, mib in offered.items() if asked <= mib}, []
+    sentence = f"asks for {asked} MiB of a GPU, but this deployment's GPUs have {most} MiB at most to share"
+    return {}, [Fault("resources.gpuShare", sentence if most else "no instance type of this deployment shares GPUs")]
 
 
 _FIELDS = {"cpu_units": "resources.vcpus", "memory_mib": "resources.memory", "gpus": "resources.gpus"}

@@ -198,6 +198,7 @@ def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[
         yield from _own_folder_faults(f"{key.rstrip('/')}/")
     if limits.shapes and data.get("taskDefinition") is None:
         yield from shape_faults(data.get("resources"), limits.shapes, limits.disks_gib)
+    yield from [Fault("resources.gpuShare", "is not supported yet")] if "gpuShare" in str(data.get("resources")) else []
     yield from _cell_faults(data, limits.cells)
     yield from _family_faults(data.get("taskDefinition"), limits.families)
     yield from _program_faults(data, limits)
