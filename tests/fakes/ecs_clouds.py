@@ -20,6 +20,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
 
 CLUSTER = "argosy"
 _numbers = itertools.count(1)
@@ -37,10 +38,13 @@ class EcsCloud:
     agent_work: Callable[[str], Any] | None = None
     """The agent asks what to do, by container-instance ARN."""
     lose_instance: Callable[[str], None] | None = None
+    register_agent: Callable[..., dict[str, Any]] | None = None
+    """RegisterContainerInstance with what agents send beyond the published API: the memory of GPUs."""
     instances: list[str] = field(default_factory=list)
 
     def register(self, instance_type: str = "c5.2xlarge", zone: str = "us-east-1a", **more: Any) -> dict[str, Any]:
-        """A container instance of a real size, as its agent would register it."""
+        """A container instance of a real size, as its agent would register it. share_mib: memory of each GPU, of an
+        agent that shares them."""
         machine = load_catalogue()[instance_type]
         instance_id = f"i-{next(_numbers):017x}"
         resources: list[dict[str, Any]] = [
@@ -49,8 +53,8 @@ class EcsCloud:
             {"name": "PORTS", "type": "STRINGSET", "stringSetValue": ["22", "2375", "2376", "51678", "51679"]},
             {"name": "PORTS_UDP", "type": "STRINGSET", "stringSetValue": []},
         ]
+        ids = [f"GPU-{instance_id}-{ordinal}" for ordinal in range(machine.gpus)]
         if machine.gpus:
-            ids = [f"GPU-{instance_id}-{ordinal}" for ordinal in range(machine.gpus)]
             resources.append({"name": "GPU", "type": "STRINGSET", "stringSetValue": ids})
         attributes = {
             "ecs.instance-type": instance_type,
@@ -60,6 +64,9 @@ class EcsCloud:
             "ecs.ami-id": "ami-0123456789abcdef0",
             **more.pop("attributes", {}),
         }
+        if share_mib := more.pop("share_mib", 0):
+            attributes[GPU_SHARING_ATTRIBUTE] = ""
+            more["platformDevices"] = [{"id": gpu, "type": "GPU", "gpuInfo": {"memoryInMiB": share_mib}} for gpu in ids]
         request = {
             "cluster": CLUSTER,
             "instanceIdentityDocument": json.dumps({"instanceId": instance_id, "instanceType": instance_type}),
@@ -68,7 +75,9 @@ class EcsCloud:
             "versionInfo": {"agentVersion": "1.106.2", "agentHash": "test", "dockerVersion": "25.0.14"},
             **more,
         }
-        instance: dict[str, Any] = self.client.register_container_instance(**request)["containerInstance"]
+        register = self.register_agent if "platformDevices" in more else self.client.register_container_instance
+        assert register is not None
+        instance: dict[str, Any] = register(**request)["containerInstance"]
         self.instances.append(instance["containerInstanceArn"])
         return instance
 
@@ -144,7 +153,9 @@ def simulation_and_model() -> tuple[EcsCloud, EcsModel]:
     def pass_time(seconds: float) -> None:
         clock[0] += seconds
 
-    cloud = EcsCloud(SimulatedClient(model, "ecs"), pass_time, events, model.agent_work, model.lose_instance)
+    client = SimulatedClient(model, "ecs")
+    register = model.register_container_instance
+    cloud = EcsCloud(client, pass_time, events, model.agent_work, model.lose_instance, register)
     cloud.client.create_cluster(clusterName=CLUSTER)
     return cloud, model
 

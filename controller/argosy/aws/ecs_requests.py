@@ -96,9 +96,9 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
     environment |= {f"{PORT_VARIABLE}{port.container}": str(port.container) for port in run.terms.ports}
     if run.terms.health is not None:
         container["healthCheck"] = _health_check(run.terms.health)
-    if run.needs.gpus:
+    if run.needs.gpus or run.terms.gpu_share_mib:
         linux["sharedMemorySize"] = run.needs.memory_mib // SHARED_MEMORY_DIVISOR
-        container["resourceRequirements"] = [{"type": "GPU", "value": str(run.needs.gpus)}]
+        container["resourceRequirements"] = [{"type": "GPU", **_gpu_option(run)}]
         # Images that are not made from nvidia/cuda get no driver without it (aws.md 7.1).
         environment["NVIDIA_DRIVER_CAPABILITIES"] = "utility,compute"
     if environment:
@@ -112,6 +112,13 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
         "taskRoleArn": deployment.task_role_arn,
         "containerDefinitions": [container],
     }
+
+
+def _gpu_option(run: Run) -> dict[str, Any]:
+    if not run.terms.gpu_share_mib:
+        return {"value": str(run.needs.gpus)}
+    limit = {"maxComputePercent": run.terms.gpu_compute_percent} if run.terms.gpu_compute_percent else {}
+    return {"sharingStrategy": {"nvidiaMps": {"memory": run.terms.gpu_share_mib, **limit}}}
 
 
 def _health_check(health: HealthTerms) -> dict[str, Any]:
@@ -205,6 +212,10 @@ def usable_container(definition: dict[str, Any]) -> str:
 def _gpus(container: dict[str, Any]) -> int:
     gpus = 0
     for need in container.get("resourceRequirements") or ():
+        if need.get("sharingStrategy"):
+            raise UnusableDefinition(
+                f"container {container['name']} shares a GPU: name its image and resources.gpuShare"
+            )
         if need.get("type") == "GPU":
             if not str(need.get("value", "")).isdecimal():
                 raise UnusableDefinition(

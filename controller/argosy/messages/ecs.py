@@ -110,17 +110,11 @@ def container_instance_seen(instance: Mapping[str, Any], cell: str, *, listed: b
 
 
 def _devices(devices: Iterable[Mapping[str, Any]]) -> tuple[GpuDevice, ...]:
-    found = tuple(
-        GpuDevice(
-            _text(each["gpuId"])[:MAX_ATTRIBUTE],
-            _text(each.get("sharingMode")),
-            *(_number(int(each.get(name) or 0), 2**31) for name in ("remainingMemoryInMiB", "totalMemoryInMiB")),
-        )
-        for each in devices
-    )
-    if len(found) > MAX_GPUS:
-        raise ValueError(f"{len(found)} GPUs")
-    return found
+    ids = _gpus(each["gpuId"] for each in devices)
+    names = ("remainingMemoryInMiB", "totalMemoryInMiB")
+    sizes = ([_number(int(each.get(name) or 0), 2**31) for name in names] for each in devices)
+    modes = (_text(each.get("sharingMode")) for each in devices)
+    return tuple(GpuDevice(gpu, mode, *mib) for gpu, mode, mib in zip(ids, modes, sizes, strict=True))
 
 
 def _impaired(health: Mapping[str, Any]) -> str | None:

@@ -13,7 +13,7 @@ GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"
 GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
 # Of an instance whose GPUs can be shared: its agent has it if the AMI has NVIDIA's MPS (aws.md 7).
 GPU_SHARING_ATTRIBUTE = "ecs.capability.gpu-sharing-mps"
-_OF_VGPU = ("g6f", "gr6f")
+_OF_VGPU, _WITHOUT_MPS = ("g6f", "gr6f"), ("V100",)  # AWS names no family that shares; Volta is assumed not to
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class InstanceType:
     def shared_gpu_mib(self) -> int:
         """The memory of one of its GPUs for tasks with a share; 0 = its GPUs cannot be shared. An estimate until ECS
         says what an instance has: drivers reserve up to a sixteenth (1,024 MiB of a T4, 613 MiB of an H200)."""
-        return 0 if self.family in _OF_VGPU else self.gpu_memory_mib * 15 // 16 if self.gpus else 0
+        shares = self.gpus and self.family not in _OF_VGPU and self.gpu_model not in _WITHOUT_MPS
+        return self.gpu_memory_mib * 15 // 16 if shares else 0
 
     def has_gpus(self, model: str | None, memory_mib: int) -> bool:
         """Whether its GPUs are of the model (None = any) and each have that memory (0 = any, even no GPU)."""

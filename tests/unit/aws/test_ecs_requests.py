@@ -18,6 +18,7 @@ from argosy.aws.ecs_requests import (
     run_task_request,
     usable_container,
 )
+from argosy.emulator.botocore_check import check_request, service_model
 from argosy.lifecycle.apply import apply
 from argosy.messages.ecs import key_of_task
 from argosy.model.actions import Launch
@@ -194,6 +195,19 @@ def test_a_gpu_definition_asks_for_whole_gpus_and_the_driver() -> None:
     assert container["environment"][0]["name"] == "NVIDIA_DRIVER_CAPABILITIES"
 
 
+def test_a_definition_with_a_share_names_the_memory_and_the_limit_in_place_of_whole_gpus() -> None:
+    for limit, told in (({}, {}), ({"maxComputePercent": 25}, {"maxComputePercent": 25})):
+        run = run_of(resources={"gpuShare": {"memoryMib": 8_000, **limit}, "memory": 4_000})
+        content = definition_content(run, CELL, DEPLOYMENT)
+        [container] = content["containerDefinitions"]
+        share = {"sharingStrategy": {"nvidiaMps": {"memory": 8_000, **told}}}
+        assert container["resourceRequirements"] == [{"type": "GPU", **share}]
+        assert container["environment"][0]["name"] == "NVIDIA_DRIVER_CAPABILITIES"
+        assert container["linuxParameters"]["sharedMemorySize"] == 2_000
+        operation = service_model("ecs").operation_model("RegisterTaskDefinition")
+        check_request(operation, {"family": "f", **content})
+
+
 def test_a_task_with_gpus_may_use_half_of_its_memory_as_dev_shm() -> None:
     run = run_of(resources={"gpus": 4, "memory": 60_000})
     container = definition_content(run, CELL, DEPLOYMENT)["containerDefinitions"][0]
@@ -240,6 +254,13 @@ GPU = {"type": "GPU", "value": "2"}
 )
 def test_needs_follow_the_agents_accounting(definition: dict[str, Any], needs: Resources) -> None:
     assert needs_of_definition(definition) == needs
+
+
+def test_a_definition_that_shares_a_gpu_is_refused_with_what_to_do_instead() -> None:
+    need = {"type": "GPU", "sharingStrategy": {"nvidiaMps": {"memory": 1}}}
+    container = {"name": "a", "memory": 6, "resourceRequirements": [need]}
+    with pytest.raises(UnusableDefinition, match=r"shares a GPU: name its image and resources\.gpuShare"):
+        needs_of_definition({"containerDefinitions": [container]})
 
 
 @pytest.mark.parametrize("value", ["ALL", "0.5", None])

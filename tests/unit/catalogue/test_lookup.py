@@ -48,10 +48,17 @@ def test_every_type_is_plausible() -> None:
         assert "metal" not in found.name
 
 
-def test_a_gpu_can_be_shared_up_to_what_its_driver_leaves_and_a_vgpu_slice_cannot() -> None:
+def test_a_gpu_can_be_shared_up_to_what_its_driver_leaves_and_neither_a_vgpu_slice_nor_a_v100_can() -> None:
     catalogue = load_catalogue()
-    shared = {name: catalogue[name].shared_gpu_mib for name in ("g4dn.xlarge", "p5en.48xlarge", "c5.large")}
-    assert shared == {"g4dn.xlarge": 15_360, "p5en.48xlarge": 135_360, "c5.large": 0}  # of 16,384 and 144,384
+    shared = {
+        name: catalogue[name].shared_gpu_mib for name in ("g4dn.xlarge", "p5en.48xlarge", "c5.large", "p3.2xlarge")
+    }
+    assert shared == {
+        "g4dn.xlarge": 15_360,
+        "p5en.48xlarge": 135_360,
+        "c5.large": 0,
+        "p3.2xlarge": 0,
+    }  # of 16,384 and 144,384
     assert replace(catalogue["g6.xlarge"], name="g6f.xlarge").shared_gpu_mib == 0
 
 

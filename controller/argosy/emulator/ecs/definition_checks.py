@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 from argosy.emulator.ecs.container_health import check_health
-from argosy.emulator.ecs.resources import cpu_units, memory_mib
+from argosy.emulator.ecs.records import GPU_SHARING
+from argosy.emulator.ecs.resources import cpu_units, gpu_count, gpu_sharing, memory_mib
 from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
@@ -35,7 +36,7 @@ def checked_body(request: JSON) -> JSON:
         "placementConstraints": [],
         **body,
         "containerDefinitions": [_with_defaults(each) for each in containers],
-        "compatibilities": ["EXTERNAL", "EC2"],
+        "compatibilities": ["EC2"] if any(map(gpu_sharing, containers)) else ["EXTERNAL", "EC2"],
         "requiresAttributes": [{"name": name} for name in _required_attributes(request)],
     }
 
@@ -52,6 +53,8 @@ def _checked_containers(request: JSON) -> list[JSON]:
         raise Refusal("ClientException", "Container names must be unique within a task definition.")
     for each in containers:
         _check_container(each, task_memory)
+    if any(map(gpu_sharing, containers)) and any(map(gpu_count, containers)):
+        raise Refusal("ClientException", "All containers in a task that request GPUs must use the same option.")
     return containers
 
 
@@ -78,10 +81,14 @@ def _check_container(container: JSON, task_memory: int | None) -> None:
 
 
 def check_gpus(container: JSON) -> None:
-    """Whole GPUs only: the fractions of g6f and "ALL" are beyond this model (aws.md 7.1). Raises Refusal."""
+    """Whole GPUs, or a share of one by nvidiaMps: the fractions of g6f and "ALL" are beyond this model (aws.md 7.1).
+    Raises Refusal."""
     for each in container.get("resourceRequirements") or ():
-        if each["type"] == "GPU" and not re.fullmatch(r"[1-9][0-9]{0,2}", each["value"]):
-            raise Refusal("ClientException", f"GPU resource requirement {each['value']!r} must be a positive integer.")
+        value, sharing = each.get("value"), each.get("sharingStrategy")
+        if sharing is not None and (value is not None or each["type"] != "GPU"):
+            raise Refusal("ClientException", "Specify either value or sharingStrategy for a resource requirement.")
+        if each["type"] == "GPU" and sharing is None and not re.fullmatch(r"[1-9][0-9]{0,2}", value or ""):
+            raise Refusal("ClientException", f"GPU resource requirement {value!r} must be a positive integer.")
 
 
 def _check_constraint(constraint: JSON) -> None:
@@ -110,6 +117,8 @@ def _required_attributes(request: JSON) -> list[str]:
     containers = request["containerDefinitions"]
     drivers = {(each.get("logConfiguration") or {}).get("logDriver") for each in containers} - {None}
     names = {f"com.amazonaws.ecs.capability.logging-driver.{driver}" for driver in drivers}
+    if any(map(gpu_sharing, containers)):
+        names.add(GPU_SHARING)
     if request.get("taskRoleArn"):
         names.add("com.amazonaws.ecs.capability.task-iam-role")
     if request.get("executionRoleArn") and "awslogs" in drivers:

@@ -10,7 +10,7 @@ from argosy.emulator.ecs.definition_checks import check_gpus
 from argosy.emulator.ecs.definitions import find_definition
 from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.records import TaskDefinition
-from argosy.emulator.ecs.resources import gpu_count
+from argosy.emulator.ecs.resources import gpu_count, gpu_sharing
 from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
@@ -108,5 +108,5 @@ def _check_overrides(overrides: JSON, definition: TaskDefinition) -> None:
             )
         check_gpus(override)
         # Whether an override may add a GPU need is not documented (aws.md 2.2): fail closed.
-        if gpu_count(override) and not gpu_count(containers[name]):
+        if (gpu_count(override) and not gpu_count(containers[name])) or gpu_sharing(override):
             raise Refusal("InvalidParameterException", f"Container {name} has no GPU requirement to override.")

@@ -27,7 +27,7 @@ from argosy.emulator.ecs.records import (
     TaskDefinition,
     TaskNeeds,
 )
-from argosy.emulator.ecs.resources import needs_of, shortfall, take
+from argosy.emulator.ecs.resources import gpu_sharing, needs_of, shortfall, take
 from argosy.emulator.ecs.tags import checked
 from argosy.emulator.ecs.views import task_view
 from argosy.emulator.operations import OperationGroup, Refusal, operation
@@ -168,7 +168,7 @@ class LaunchOperations(OperationGroup[EcsLedger]):
 
     def _start(self, order: LaunchOrder, instance: ContainerInstance) -> EcsTask:
         path = f"{order.cluster.name}/{self.ledger.new_id()}"
-        pinned = take(instance, order.needs)
+        pinned = take(instance, order.needs, self.ledger.pick_gpu)
         overrides = order.request.get("overrides") or {}
         named = {each["name"]: each for each in overrides.get("containerOverrides") or ()}
         containers = order.definition.containers
@@ -204,6 +204,7 @@ class LaunchOperations(OperationGroup[EcsLedger]):
             memory=None if memory is None else str(memory),
             memory_reservation=None if reservation is None else str(reservation),
             gpu_ids=pinned.get(definition["name"], []),
+            gpu_sharing=gpu_sharing(sizes),
         )
 
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Any
 
-from argosy.emulator.ecs.records import ContainerInstance, EcsCluster, EcsTask, RememberedLaunch, TaskDefinition
+from argosy.emulator.ecs.records import (
+    ContainerInstance,
+    EcsCluster,
+    EcsTask,
+    PhysicalGpu,
+    RememberedLaunch,
+    TaskDefinition,
+)
+from argosy.emulator.ecs.resources import fullest
 from argosy.emulator.operations import Refusal
 from argosy.emulator.region import AwsRegion
 
@@ -37,6 +45,8 @@ class EcsLedger:
         self.on_execute: Callable[[str, str], tuple[str, str] | None] = lambda task_arn, container: None
         """Address and token of a session in a container of a task; None when its agent is not connected. Called under
         the lock; must not block."""
+        self.pick_gpu: Callable[[Sequence[PhysicalGpu]], PhysicalGpu] = fullest
+        """Which of several GPUs with room gets a task that shares one: AWS does not say."""
         self.tells_resources = True
         """Whether an instance's event is sent whenever tasks take or free its resources, as ECS does."""
         self.wakes: list[tuple[float, Callable[[], None]]] = []

@@ -153,7 +153,7 @@ def _row(instance: ContainerInstance, row_id: str) -> Any:
         gpus=len(instance.free_gpu_ids),
         total_cpu_units=instance.cpu_units,
         total_memory_mib=instance.memory_mib,
-        total_gpus=len(instance.gpu_ids),
+        total_gpus=len(instance.gpus),
         attributes={name: value or "" for name, value in instance.attributes.items()},
         status=instance.status,
         agent_connected=instance.agent_connected,

@@ -9,22 +9,45 @@ from typing import Any
 JSON = dict[str, Any]
 
 
+GPU_SHARING = "ecs.capability.gpu-sharing-mps"  # an attribute of instances whose GPUs can be shared
 UNKNOWN, HEALTHY, UNHEALTHY = "UNKNOWN", "HEALTHY", "UNHEALTHY"  # healthStatus
 
 
 @dataclass(slots=True)
 class TaskNeeds:
-    """The resources that a task takes from its instance. `gpus`: container name -> how many; ports: (port, "tcp" |
-    "udp")."""
+    """The resources that a task takes from its instance. `gpus`: container name -> how many; `shares`: container name
+    -> MiB of a GPU that it shares; ports: (port, "tcp" | "udp")."""
 
     cpu_units: int
     memory_mib: int
     gpus: Mapping[str, int]
+    shares: Mapping[str, int]
     ports: frozenset[tuple[int, str]]
 
     @property
     def gpu_count(self) -> int:
         return sum(self.gpus.values())
+
+
+@dataclass(slots=True)
+class PhysicalGpu:
+    """One GPU of an instance. MiB; total_mib: the memory that its agent reported, 0 = none."""
+
+    id: str
+    total_mib: int
+    shared_mib: int = 0
+    """Assigned to containers that share it."""
+    containers: int = 0
+    is_shared: bool = False
+
+    @property
+    def mode(self) -> str:
+        return ("NVIDIA_MPS" if self.is_shared else "DEDICATED") if self.containers else "IDLE"
+
+    @property
+    def free_mib(self) -> int:
+        """For further containers that share it."""
+        return 0 if self.mode == "DEDICATED" else self.total_mib - self.shared_mib
 
 
 @dataclass(slots=True)
@@ -57,6 +80,8 @@ class EcsContainer:
     memory: str | None
     memory_reservation: str | None
     gpu_ids: list[str]
+    gpu_sharing: JSON | None
+    """The sharing strategy of its definition."""
     last_status: str = "PENDING"
     exit_code: int | None = None
     reason: str | None = None
@@ -121,10 +146,10 @@ class ContainerInstance:
     registered_at: float
     cpu_units: int
     memory_mib: int
-    gpu_ids: tuple[str, ...]
+    gpus: dict[str, PhysicalGpu]
+    """By id, in the order of the registration."""
     free_cpu_units: int
     free_memory_mib: int
-    free_gpu_ids: list[str]
     taken_ports: set[tuple[int, str]]
     status: str = "ACTIVE"
     agent_connected: bool = True
@@ -139,6 +164,15 @@ class ContainerInstance:
     """Whether its agent has missed that a task in front of its queue ended."""
     health: list[JSON] = field(default_factory=list)
     """Its health checks, as DescribeContainerInstances shows them."""
+
+    @property
+    def free_gpu_ids(self) -> list[str]:
+        """Of the GPUs without any container."""
+        return [gpu.id for gpu in self.gpus.values() if not gpu.containers]
+
+    @property
+    def shares_gpus(self) -> bool:
+        return GPU_SHARING in self.attributes and all(gpu.total_mib for gpu in self.gpus.values())
 
     @property
     def zone(self) -> str:

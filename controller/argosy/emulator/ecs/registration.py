@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from argosy.emulator.ecs.ledger import EcsLedger
-from argosy.emulator.ecs.records import ContainerInstance, EcsCluster
+from argosy.emulator.ecs.records import ContainerInstance, EcsCluster, PhysicalGpu
 from argosy.emulator.ecs.resources import RESERVED_PORTS, resource
 from argosy.emulator.ecs.tags import checked
 from argosy.emulator.operations import Refusal
@@ -28,7 +28,10 @@ def read_registration(ledger: EcsLedger, cluster: EcsCluster, request: JSON) -> 
     attributes = {each["name"]: each.get("value") for each in request.get("attributes") or ()}
     known = {name: identity[key] for name, key in _FROM_IDENTITY.items() if identity.get(key)}
     attributes = {**known, **attributes}
-    gpu_ids = tuple(resources.get("GPU", {}).get("stringSetValue", ()))
+    memory_of = {
+        each["id"]: each.get("gpuInfo", {}).get("memoryInMiB", 0) for each in request.get("platformDevices") or ()
+    }
+    gpu_ids = resources.get("GPU", {}).get("stringSetValue", ())
     cpu_units, memory_mib = _amount(resources, "CPU"), _amount(resources, "MEMORY")
     return ContainerInstance(
         ordinal=ledger.ordinal(),
@@ -42,10 +45,9 @@ def read_registration(ledger: EcsLedger, cluster: EcsCluster, request: JSON) -> 
         registered_at=ledger.now(),
         cpu_units=cpu_units,
         memory_mib=memory_mib,
-        gpu_ids=gpu_ids,
+        gpus={gpu: PhysicalGpu(gpu, memory_of.get(gpu, 0)) for gpu in gpu_ids},
         free_cpu_units=cpu_units,
         free_memory_mib=memory_mib,
-        free_gpu_ids=list(gpu_ids),
         taken_ports=_taken(resources),
         built_in=frozenset(attributes),
     )
@@ -56,7 +58,7 @@ def registered_again(instance: ContainerInstance, request: JSON) -> None:
     resources = _resources(request.get("totalResources") or [])
     same = _amount(resources, "CPU") == instance.cpu_units and _amount(resources, "MEMORY") == instance.memory_mib
     gpu_ids = tuple(resources.get("GPU", {}).get("stringSetValue", ()))
-    if not same or gpu_ids != instance.gpu_ids:
+    if not same or gpu_ids != tuple(instance.gpus):
         raise Refusal("ClientException", "Container instance type changes are not supported.")
     instance.version_info = dict(request.get("versionInfo") or instance.version_info)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from argosy.emulator.ecs.records import ContainerInstance, EcsTask, TaskDefinition, TaskNeeds
+from argosy.emulator.ecs.records import ContainerInstance, EcsTask, PhysicalGpu, TaskDefinition, TaskNeeds
 from argosy.emulator.operations import Refusal
 
 JSON = dict[str, Any]
@@ -27,14 +28,26 @@ def needs_of(definition: TaskDefinition, overrides: Mapping[str, Any]) -> TaskNe
         cpu_units=cpu_units(cpu) if cpu else sum(int(each.get("cpu") or 0) for each in merged),
         memory_mib=memory_mib(memory) if memory else sum(_container_memory_mib(each) for each in merged),
         gpus={each["name"]: count for each in merged if (count := gpu_count(each))},
+        shares={each["name"]: gpu_share_mib(share) for each in merged if (share := gpu_sharing(each))},
         ports=frozenset(_host_ports(merged, host_mode)),
     )
 
 
 def gpu_count(container: Mapping[str, Any]) -> int:
     """How many whole GPUs a container definition (or override) asks for. Values were checked at registration."""
-    requirements: Iterable[Mapping[str, str]] = container.get("resourceRequirements") or ()
-    return sum(int(each["value"]) for each in requirements if each["type"] == "GPU")
+    requirements: Iterable[Mapping[str, Any]] = container.get("resourceRequirements") or ()
+    return sum(int(each.get("value") or 0) for each in requirements if each["type"] == "GPU")
+
+
+def gpu_sharing(container: Mapping[str, Any]) -> JSON | None:
+    """The sharing strategy of a container definition (or override)."""
+    requirements: Iterable[Mapping[str, Any]] = container.get("resourceRequirements") or ()
+    return next((each["sharingStrategy"] for each in requirements if each.get("sharingStrategy")), None)
+
+
+def gpu_share_mib(sharing: Mapping[str, Any]) -> int:
+    """MiB of a GPU."""
+    return int(sharing["nvidiaMps"]["memory"])
 
 
 def cpu_units(text: str) -> int:
@@ -61,22 +74,44 @@ def shortfall(instance: ContainerInstance, needs: TaskNeeds, required: Iterable[
         return "RESOURCE:MEMORY"
     if needs.ports & instance.taken_ports or len(needs.ports | instance.taken_ports) > MOST_PORTS:
         return "RESOURCE:PORTS"
-    if needs.gpu_count > len(instance.free_gpu_ids):
+    if needs.shares and not instance.shares_gpus:
+        return "ATTRIBUTE"
+    if needs.gpu_count > len(instance.free_gpu_ids) or (needs.shares and not _with_room(instance, needs)):
         return "RESOURCE:GPU"
     declares = any(name.startswith(_DOCKER_API) for name in instance.attributes)
     missing = [name for name in required if name not in instance.attributes]
     return "ATTRIBUTE" if declares and missing else None
 
 
-def take(instance: ContainerInstance, needs: TaskNeeds) -> dict[str, list[str]]:
-    """Take a task's needs from its instance; which GPUs each container got. The caller has checked `shortfall`."""
+def _with_room(instance: ContainerInstance, needs: TaskNeeds) -> list[PhysicalGpu]:
+    """The GPUs that all the task's sharing containers fit on together."""
+    return [gpu for gpu in instance.gpus.values() if sum(needs.shares.values()) <= gpu.free_mib]
+
+
+def fullest(gpus: Sequence[PhysicalGpu]) -> PhysicalGpu:
+    """The one with the least free memory: a GPU that is shared before an idle one, the first of equals."""
+    return min(gpus, key=lambda gpu: gpu.free_mib)
+
+
+def take(
+    instance: ContainerInstance, needs: TaskNeeds, pick: Callable[[Sequence[PhysicalGpu]], PhysicalGpu]
+) -> dict[str, list[str]]:
+    """Take a task's needs from its instance; which GPUs each container got. The caller has checked `shortfall`. pick:
+    which of several GPUs that its sharing containers fit on they get."""
     instance.free_cpu_units -= needs.cpu_units
     instance.free_memory_mib -= needs.memory_mib
     instance.taken_ports |= needs.ports
     pinned: dict[str, list[str]] = {}
     for name, count in needs.gpus.items():
         pinned[name] = instance.free_gpu_ids[:count]
-        del instance.free_gpu_ids[:count]
+        for gpu in pinned[name]:
+            instance.gpus[gpu].containers = 1
+    if needs.shares:
+        chosen = pick(_with_room(instance, needs))
+        chosen.is_shared = True
+        chosen.containers += len(needs.shares)
+        chosen.shared_mib += sum(needs.shares.values())
+        pinned |= {name: [chosen.id] for name in needs.shares}
     return pinned
 
 
@@ -89,8 +124,11 @@ def give_back(task: EcsTask) -> None:
     instance.free_cpu_units += task.needs.cpu_units
     instance.free_memory_mib += task.needs.memory_mib
     instance.taken_ports -= task.needs.ports
-    free = set(instance.free_gpu_ids).union(*(container.gpu_ids for container in task.containers))
-    instance.free_gpu_ids = [gpu for gpu in instance.gpu_ids if gpu in free]
+    for container in task.containers:
+        for gpu in (instance.gpus[each] for each in container.gpu_ids):
+            gpu.containers -= 1
+            gpu.shared_mib -= gpu_share_mib(container.gpu_sharing) if container.gpu_sharing else 0
+            gpu.is_shared = gpu.is_shared and gpu.containers > 0
 
 
 def admitted(instance: ContainerInstance) -> list[EcsTask]:
@@ -106,12 +144,18 @@ def admitted(instance: ContainerInstance) -> list[EcsTask]:
 
 def _fits_beside(instance: ContainerInstance, task: EcsTask, others: list[EcsTask]) -> bool:
     every = [task, *others]
-    gpus = [gpu for each in every for container in each.containers for gpu in container.gpu_ids]
+    containers = [container for each in every for container in each.containers]
+    gpus = [gpu for container in containers for gpu in container.gpu_ids if not container.gpu_sharing]
+    shared = Counter[str]()
+    for container in containers:
+        if container.gpu_sharing:
+            shared[container.gpu_ids[0]] += gpu_share_mib(container.gpu_sharing)
     ports = frozenset[tuple[int, str]]().union(*(each.needs.ports for each in others))
     return (
         sum(each.needs.cpu_units for each in every) <= instance.cpu_units
         and sum(each.needs.memory_mib for each in every) <= instance.memory_mib
-        and len(gpus) == len(set(gpus))
+        and len(gpus) == len(set(gpus) - shared.keys())
+        and all(mib <= instance.gpus[gpu].total_mib for gpu, mib in shared.items())
         and not ports & task.needs.ports
     )
 

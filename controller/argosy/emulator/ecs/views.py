@@ -6,7 +6,15 @@ from typing import Any
 
 from argosy.emulator.ecs.container_health import task_health
 from argosy.emulator.ecs.ledger import EcsLedger
-from argosy.emulator.ecs.records import UNKNOWN, ContainerInstance, EcsCluster, EcsContainer, EcsTask, TaskDefinition
+from argosy.emulator.ecs.records import (
+    UNKNOWN,
+    ContainerInstance,
+    EcsCluster,
+    EcsContainer,
+    EcsTask,
+    PhysicalGpu,
+    TaskDefinition,
+)
 from argosy.emulator.ecs.resources import remaining
 from argosy.emulator.region import utc, with_iso_times
 
@@ -23,7 +31,9 @@ _TASK_TIMES = (
     ("pullStoppedAt", "pull_stopped_at"),
 )
 _NOT_IN_TASK_EVENTS = frozenset({"tags", "healthStatus", "inferenceAccelerators"})
-_NOT_IN_INSTANCE_EVENTS = frozenset({"tags", "registeredAt", "runningTasksCount", "pendingTasksCount", "attachments"})
+_NOT_IN_INSTANCE_EVENTS = frozenset(
+    {"tags", "registeredAt", "runningTasksCount", "pendingTasksCount", "attachments", "gpuDevices"}
+)
 
 
 def task_view(ledger: EcsLedger, task: EcsTask) -> JSON:
@@ -80,6 +90,17 @@ def instance_view(ledger: EcsLedger, instance: ContainerInstance) -> JSON:
         "tags": list(instance.tags),
         "version": instance.version,
         "versionInfo": dict(instance.version_info),
+        **({"gpuDevices": [_device(gpu) for gpu in instance.gpus.values()]} if instance.shares_gpus else {}),
+    }
+
+
+def _device(gpu: PhysicalGpu) -> JSON:
+    return {
+        "gpuId": gpu.id,
+        "sharingMode": gpu.mode,
+        "totalMemoryInMiB": gpu.total_mib,
+        "remainingMemoryInMiB": gpu.free_mib,
+        "containerCount": gpu.containers,
     }
 
 
@@ -124,6 +145,7 @@ def emit_task(ledger: EcsLedger, task: EcsTask) -> None:
     detail = {key: value for key, value in task_view(ledger, task).items() if key not in _NOT_IN_TASK_EVENTS}
     for container in detail["containers"]:
         del container["healthStatus"]
+        container.pop("gpuSharingStrategy", None)
         for agent in container.get("managedAgents", ()):  # an event names no time, and calls its status otherwise
             agent.pop("lastStartedAt", None)
             agent["status"] = agent.pop("lastStatus")
@@ -181,6 +203,7 @@ def _container(task: EcsTask, container: EcsContainer) -> JSON:
         "memory": container.memory,
         "memoryReservation": container.memory_reservation,
         "gpuIds": list(container.gpu_ids) or None,
+        "gpuSharingStrategy": container.gpu_sharing,
         "exitCode": container.exit_code,
         "reason": container.reason,
         "runtimeId": container.runtime_id,

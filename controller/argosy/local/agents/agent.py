@@ -27,7 +27,7 @@ from argosy.local.containers.container import Surroundings
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.runtime import Runtime
 from argosy.local.gpus import Gpu
-from argosy.model.instance_types import InstanceType
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType
 
 _GPU_NAMESPACE = uuid.UUID("6f0e2c1a-4f0b-4d5e-9b7a-2f1f4f6f1d11")
 
@@ -53,6 +53,11 @@ class Host:
         names = (f"{self.instance_id}/{ordinal}" for ordinal in range(self.instance_type.gpus))
         return tuple(f"GPU-{uuid.uuid5(_GPU_NAMESPACE, name)}" for name in names)
 
+    @property
+    def shares_gpus(self) -> bool:
+        """Whether tasks can share them: simulated ones of a type that shares."""
+        return not self.gpus and self.instance_type.shared_gpu_mib > 0
+
     def registration(self, cluster: str, image_id: str | None) -> dict[str, Any]:
         """The agent's RegisterContainerInstance."""
         kind = self.instance_type
@@ -72,6 +77,9 @@ class Host:
             "cluster": cluster,
             "instanceIdentityDocument": json.dumps(identity),
             "totalResources": resources,
+            "platformDevices": [
+                {"id": gpu, "type": "GPU", "gpuInfo": {"memoryInMiB": kind.shared_gpu_mib}} for gpu in self.gpu_ids
+            ],
             "attributes": [{"name": name, "value": value} for name, value in self._attributes(image_id).items()],
             "versionInfo": {"agentVersion": "1.105.1", "agentHash": "argosy", "dockerVersion": "argosy-local"},
         }
@@ -87,6 +95,8 @@ class Host:
             "com.amazonaws.ecs.capability.logging-driver.awslogs": "",
             **self.own_attributes,
         }
+        if self.shares_gpus:
+            attributes[GPU_SHARING_ATTRIBUTE] = ""
         return attributes | ({"ecs.ami-id": image_id} if image_id else {})
 
 

@@ -42,6 +42,7 @@ class MachineDefects:
             register_s=self._faults.between(10, 40),
             registers=not self._faults.strikes("no-register"),
             gpus=0 if gpus and self._faults.strikes("bad-gpu") else None,
+            shares_gpus=not (gpus and self._faults.strikes("no-gpu-sharing")),
             attributes={} if self._faults.strikes("no-runner") else WITH_RUNNER,
             shutdown_code=self._shutdown_code(instance) if self._faults.strikes("os-shutdown") else None,
         )

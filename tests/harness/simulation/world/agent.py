@@ -17,6 +17,7 @@ from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, registered_memory_mib
 from argosy.emulator.ec2.records import Ec2Instance, MachineType
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import as_uuid
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from tests.harness.simulation.world.virtual_task import VirtualTask, Workload
 
@@ -47,6 +48,8 @@ class AgentBehaviour:
     registers: bool = True
     gpus: int | None = None
     """How many GPUs it finds; None = all that the type has."""
+    shares_gpus: bool = True
+    """Whether its AMI has MPS, where the GPUs of the type can be shared."""
     stop_timeout_s: float = 30.0
     """ECS_CONTAINER_STOP_TIMEOUT, for containers whose definition has no stopTimeout."""
     poll_s: float = 0.1
@@ -229,6 +232,8 @@ class VirtualAgent:
         ]
         if count:
             resources.append({"name": "GPU", "type": "STRINGSET", "stringSetValue": gpu_ids(self.instance, count)})
+        usable = {"memoryInMiB": self.machine.gpu_memory_mib * 31 // 32}  # as of a T4 in amazon-ecs-agent's tests
+        devices = [{"id": gpu, "type": "GPU", "gpuInfo": usable} for gpu in gpu_ids(self.instance, count)]
         identity = {
             "instanceId": self.instance.instance_id,
             "instanceType": self.instance.instance_type,
@@ -239,6 +244,7 @@ class VirtualAgent:
             "cluster": self.cluster,
             "instanceIdentityDocument": json.dumps(identity),
             "totalResources": resources,
+            "platformDevices": devices,
             "attributes": self._attributes(),
             "versionInfo": {"agentVersion": "1.106.2", "agentHash": "simulated", "dockerVersion": "25.0.14"},
         }
@@ -258,6 +264,8 @@ class VirtualAgent:
         if self.machine.gpus:
             valued["ecs.capability.gpu-driver-version"] = "580.178.04"
         named = [{"name": name} for name in _CAPABILITIES]
+        if self.machine.shared_gpu_mib and self.behaviour.shares_gpus and self.behaviour.gpus != 0:
+            named.append({"name": GPU_SHARING_ATTRIBUTE})
         return [{"name": name, "value": value} for name, value in valued.items()] + named
 
 
