@@ -113,6 +113,7 @@ def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, 
     if fails.any():
         reason = run.reason_row(f"the same task of {dependency.run_id} did not succeed")
         table.set_many(rows[fails], status=TaskStatus.CANCELLED, reason=reason)
+        run.waiting = "" if run.complete else run.waiting
     state.changed_runs.add(run.id)
     return len(rows) == len(found)
 

@@ -51,6 +51,15 @@ def test_a_run_whose_tasks_wait_for_their_own_ones_says_so_only_until_these_have
     assert (run.unmet, run.waiting) == ([], "")
 
 
+def test_a_run_whose_tasks_are_all_cancelled_with_their_own_ones_waits_for_no_other_run() -> None:
+    state = waiting([{"run": FIRST, "type": "N_TO_N"}, {"run": SECOND, "type": "N_TO_N"}])
+    run = state.runs[THIRD]
+    run.waiting = f"each of its pending tasks waits for its own task of {FIRST} and {SECOND}"
+    statuses = pack_statuses(np.full(3, TaskStatus.FAILED, dtype=np.uint8))
+    told(state, DependencyEnded(FIRST, RunStatus.FAILED, (0, 0, 0, 0, 0, 3, 0), statuses))
+    assert (run.complete, run.unmet, run.waiting) == (True, [SECOND], "")
+
+
 @pytest.mark.parametrize("is_complete", [False, True])
 def test_a_dependent_whose_tasks_have_all_ended_is_not_cancelled_with_the_run_it_waited_for(is_complete: bool) -> None:
     """The run may have been retried since. The dependent only awaits the end of its bookkeeping."""

@@ -14,7 +14,7 @@ from typing import Any
 from argosy.engine.report import TickReport
 from argosy.model.tasks import TERMINAL
 from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
-from tests.harness.simulation.world.workload import PLAIN_MIB, VCPUS
+from tests.harness.simulation.world.workload import MOST_PLAIN, PLAIN_MIB, VCPUS
 
 JSON = dict[str, Any]
 
@@ -109,7 +109,7 @@ class EfficiencyChecker(Checker):
         is_plain = not any(job.is_daemon for job in self.facts.jobs.values())
         is_plain = is_plain and "placement" not in spec and needs.get("memory") == PLAIN_MIB and not needs.get("gpus")
         mosts = [tasks for _, tasks in self.facts.policy.most_tasks_by_type]
-        return max(1, min([int(VCPUS // needs["vcpus"]), *mosts])) if is_plain else 1
+        return max(1, min([int(VCPUS // needs["vcpus"]), MOST_PLAIN, *mosts])) if is_plain else 1
 
     def _stays(self, instance_id: str) -> bool:
         each = self.facts.stored.instances.get(instance_id)

@@ -117,7 +117,10 @@ class SharedQueues:
             found["limits"] = {"usdPerHour": round(least + (most - least) * drawn / self.capped, 2)}
         if share(self._seed, "half life", number) < self.remembers:
             found["halfLife"] = HALF_LIVES[int(len(HALF_LIVES) * share(self._seed, "which half life", number))]
-        return found | self._taking(number, queues) if self._takes_room else found
+        found |= self._taking(number, queues) if self._takes_room else {}
+        if not any(queue["weight"] for queue in queues.values()):  # the api refuses such a document
+            next(iter(queues.values()))["weight"] = 1
+        return found
 
     def _cap(self, number: int, name: str) -> dict[str, Any]:
         """Of some queues."""

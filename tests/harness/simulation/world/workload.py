@@ -22,7 +22,8 @@ from tests.harness.simulation.world.world import share
 JSON = dict[str, Any]
 WITH_FILES, FILES = 0.1, 12  # share of attempts that leave files next to their part, and how many
 VCPUS = 4  # of an instance
-PLAIN_MIB = 1024  # of memory for a task: cpu runs out first
+PLAIN_MIB = 1024  # of memory for a task
+MOST_PLAIN = 7  # tasks with that much memory on an instance
 BUCKET = "results"
 FALLS_ILL_S, LONGEST_ILL_S = 600.0, 400.0
 RUNNER_FAILS, RUNNER_REFUSES = 0.3, 0.35  # share of the failures with a runner: S3 fails it, or the request is wrong
