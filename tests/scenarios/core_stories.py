@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from argosy.aws.shutdown import free
+from argosy.aws import teardown
 from argosy.model.inbox import EnvironmentRequest, ScaleRequest
 from argosy.model.runs import RunStatus
 from argosy.model.services.environments import DeploymentStatus
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import RUN_ID, submit_request
+from tests.fakes.ending import cell, deleting
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled, index_of
 from tests.scenarios.services import FOR_EVER_S, ask, deploy, form, running, status, until
@@ -63,10 +64,12 @@ def a_teardown_in_the_middle(readings: Collection[str]) -> Controlled:
     cluster.submit(3, "on-demand-270115-080000-abcd", capacity={"purchase": "on-demand"})
     cluster.run_for(100.0)
     assert cluster.live_instances()
-    for _ in range(4):
-        found = free(cluster.world.ec2_client(), "main")
-        cluster.pass_time(60.0)
-    assert found.clean, found
+    there, event = cell(ec2=lambda region: cluster.world.ec2_client()), deleting(cluster.world.now)
+    end = cluster.world.now + 600.0
+    while not teardown.complete(event, there, cluster.world.now, deadline=0.0, clock=lambda: 0.0):
+        cluster.pass_time(10.0)
+        assert cluster.world.now < end, "the stack's deletion never completes"
+    assert not cluster.live_instances()
     return cluster
 
 

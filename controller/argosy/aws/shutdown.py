@@ -37,6 +37,7 @@ class Freed:
     """The actions and sightings of one pass, as ids. `alive` also holds instances that are shutting down."""
 
     lowered: list[str] = field(default_factory=list)
+    settling: list[str] = field(default_factory=list)  # fleets whose earlier change is awaited
     terminated: list[str] = field(default_factory=list)
     alive: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)  # they have our tag but were not launched by us: left alone
@@ -49,18 +50,24 @@ class Freed:
     @property
     def clean(self) -> bool:
         """Nothing is alive, nothing would launch again, and nothing failed."""
-        return not (self.alive or self.lowered or self.problems)
+        return not (self.alive or self.lowered or self.settling or self.problems)
 
 
-def free(ec2: Any, stage: str) -> Freed:
+def free(ec2: Any, stage: str, *, settle: bool = False) -> Freed:
     """One pass: set fleets to 0 first (a maintain fleet refills), then terminate. Repeat until `clean`.
 
+    settle: leave a fleet that is `modifying` as it is. It may show the target that it had before, and another change
+    may prolong that, so passes in quick succession need pauses.
     A single fleet or instance that refuses is a problem in the result; a listing that fails raises ClientError.
     """
     result = Freed()
     fleets = _fleets(ec2, stage)
     for fleet in fleets:
-        if fleet["FleetState"] in _STEERABLE and _target(fleet) > 0:
+        if fleet["FleetState"] not in _STEERABLE or _target(fleet) == 0:
+            continue
+        if settle and fleet["FleetState"] == "modifying":
+            result.settling.append(fleet["FleetId"])
+        else:
             _lower(ec2, fleet["FleetId"], result)
     mine = _launchers(ec2, stage, fleets)
     doomed = []

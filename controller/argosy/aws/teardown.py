@@ -25,6 +25,7 @@ KILL = {"pk": {"S": "CONTROL"}, "sk": {"S": "KILL"}}
 # still raise a fleet: up to a minute later for its commit and another for its call, if both hang until boto3 gives up.
 # So a cell counts as empty only when it has been empty for this long.
 QUIET_S = 180.0
+LOWER_S, SETTLE_S = 60.0, 240.0  # in turn: fleets are set to 0, and those that are still `modifying` are left to settle
 DEADLINE_MARGIN_S = 60.0  # of the function's own time limit, for the last batch of deletions
 _GONE = {"ResourceNotFoundException", "ClusterNotFoundException", "NoSuchBucket"}
 
@@ -128,10 +129,11 @@ def complete(
     """Do one more pass; True when nothing remains. Raises ClientError when the cells or the cluster cannot be read."""
     if event["RequestType"] != "Delete":
         return True
-    clean = [_is_free(cell, region, closed) for region, closed in _regions(cell).items()]  # all of them in every pass
+    since_s = now - float(event.get("Data", {}).get("KilledAt", now))
+    settle = since_s % (LOWER_S + SETTLE_S) >= LOWER_S
+    clean = [_is_free(cell, region, closed, settle) for region, closed in _regions(cell).items()]  # in every pass
     registered = _clear_cluster(cell)
-    quiet = now - float(event.get("Data", {}).get("KilledAt", now)) >= QUIET_S
-    if not (all(clean) and not registered and quiet):
+    if not (all(clean) and not registered and since_s >= QUIET_S):
         return False
     if cell.empty_bucket and not _empty(cell.s3, cell.empty_bucket, deadline, clock):
         return False
@@ -146,10 +148,10 @@ def _regions(cell: DeployedCell) -> dict[str, str | None]:
     return {cell.region: None, **(records.cells if records else {})}
 
 
-def _is_free(cell: DeployedCell, region: str, closed: str | None) -> bool:
+def _is_free(cell: DeployedCell, region: str, closed: str | None, settle: bool) -> bool:
     """A destroyed cell was empty when its stack was deleted, so its Region need not answer any more."""
     try:
-        result = free(cell.ec2(region), cell.stage)
+        result = free(cell.ec2(region), cell.stage, settle=settle)
     except (ClientError, BotoCoreError) as error:
         print(f"{region} cannot be checked: {error}")
         return closed == cell_records.DESTROYED
