@@ -88,10 +88,11 @@ def pack_statuses(statuses: Statuses) -> str:
 
 
 def _statuses_of(event: DependencyEnded, tasks: int) -> Statuses:
-    """Task statuses of a dependency with this many tasks. An unreadable run has no known number of tasks: they count as
-    cancelled."""
+    """Final task statuses of a dependency with this many tasks. Tasks that a suspended run left open when it was closed
+    count as cancelled; so do all of an unreadable run, whose number of tasks is unknown."""
     known = np.frombuffer(zlib.decompress(base64.b64decode(event.statuses)), dtype=np.uint8)[:tasks]
-    return np.concatenate([known, np.full(tasks - len(known), TaskStatus.CANCELLED, dtype=np.uint8)])
+    known = np.pad(known, (0, tasks - len(known)))
+    return np.where(known < min(TERMINAL), np.uint8(TaskStatus.CANCELLED), known)
 
 
 def _follow(state: State, run: Run, dependency: Dependency, statuses: Statuses, policy: Policy) -> bool:

@@ -60,6 +60,17 @@ def test_a_run_whose_tasks_are_all_cancelled_with_their_own_ones_waits_for_no_ot
     assert (run.complete, run.unmet, run.waiting) == (True, [SECOND], "")
 
 
+def test_tasks_that_a_closed_run_never_ended_cancel_those_that_wait_for_them() -> None:
+    """A run that is cancelled while it is suspended keeps its tasks as they were."""
+    state = waiting([{"run": FIRST, "type": "N_TO_N"}])
+    run = state.runs[THIRD]
+    as_stored = [TaskStatus.SUCCEEDED, TaskStatus.PENDING, TaskStatus.RUNNING]
+    statuses = pack_statuses(np.array(as_stored, dtype=np.uint8))
+    told(state, DependencyEnded(FIRST, RunStatus.CANCELLED, (1, 0, 1, 0, 1, 0, 0), statuses))
+    assert (run.unmet, [*run.tasks["met"]]) == ([], [1, 0, 0])
+    assert [*run.tasks["status"]] == [TaskStatus.PENDING, TaskStatus.CANCELLED, TaskStatus.CANCELLED]
+
+
 @pytest.mark.parametrize("is_complete", [False, True])
 def test_a_dependent_whose_tasks_have_all_ended_is_not_cancelled_with_the_run_it_waited_for(is_complete: bool) -> None:
     """The run may have been retried since. The dependent only awaits the end of its bookkeeping."""
