@@ -96,8 +96,12 @@ class PreemptionChecker(Checker):
         return self._preempted.get((live.key.run_id, live.key.index), 0)
 
     def _is_clear(self) -> bool:
-        """Whether all sharers of the cluster are known: a run that is set aside holds places, and is not a sharer."""
+        """Whether all sharers of the cluster are known: a run that is set aside holds places, and is not a sharer. With
+        a limit in dollars these are shared instead, each task at its cheapest price, which depends on the offers."""
         stored = self.facts.stored
+        latest = stored.sharing.latest
+        if latest is not None and "usdPerHour" in latest.document.get("limits", {}):
+            return False
         open_runs = set(stored.root.get("runs", ()))
         known = open_runs <= self.facts.jobs.keys() & stored.records.keys()
         return known and not any(stored.records[run_id].suspended_at for run_id in open_runs)
