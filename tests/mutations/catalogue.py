@@ -17,6 +17,7 @@ from tests.harness.simulation.plan import TrialPlan
 
 Patch = pytest.MonkeyPatch
 SEEDS = 100
+UNJOINED = "tests.scenarios.test_instances_that_never_join"
 DAMAGE, RETRY, SICK, PROTOCOL, LIFE, MESSAGES = (
     "tests.scenarios.test_damaged_state",
     "tests.scenarios.test_retry",

@@ -23,9 +23,10 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.stored import columns
 from argosy.model.tasks import TaskStatus
+from argosy.scheduler.buying import orders
 from argosy.scheduler.supply import roster
 from argosy.scheduler.upkeep import upkeep
-from tests.mutations.catalogue import DAMAGE, LIFE, MESSAGES, PROTOCOL, RETRY, SICK, Patch, planted, scenario
+from tests.mutations.catalogue import DAMAGE, LIFE, MESSAGES, PROTOCOL, RETRY, SICK, UNJOINED, Patch, planted, scenario
 
 
 @planted(
@@ -163,6 +164,14 @@ def warnings_are_waited_for(patch: Patch) -> None:
 )
 def unregistered_are_not_counted(patch: Patch) -> None:
     patch.setattr(apply_module.pools, "note_unregistered", lambda state, now, policy: None)
+
+
+@planted(
+    "where instances never join the cluster, each retry buys as many as the limits allow",
+    check=scenario(UNJOINED, "test_a_minimum_size_is_tried_with_one_instance_too"),
+)
+def retries_buy_all(patch: Patch) -> None:
+    patch.setattr(orders, "trials_left", lambda moment: {})
 
 
 @planted(

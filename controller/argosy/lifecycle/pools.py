@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from argosy.catalogue.lookup import image_of
 from argosy.catalogue.quotas import quota_key
+from argosy.lifecycle import unjoined
 from argosy.lifecycle.setbacks import carried_out
 from argosy.model.events import FleetSeen, HistoryRead, Observed, OrderAnswered, PoolShort, TargetAccepted
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
@@ -240,32 +241,18 @@ def note_registered(state: State, instance: Instance) -> None:
     if instance.cordon == NEVER_JOINED:
         instance.cordon = ""
     pool = state.pools.get(instance.pool)
-    if pool is not None and pool.unregistered:
-        pool.unregistered = 0
-        state.changed_pools = True
+    if pool is not None and (pool.unregistered or pool.cell_unregistered):
+        unjoined.forgive(state, pool)
 
 
 def note_unregistered(state: State, now: float, policy: Policy) -> None:
-    """Give up instances that have not joined the cluster in time, and count each once. After some in a row the cause is
-    their image, network or role, and more would only cost money (reliability.md row 41)."""
+    """Give up instances that have not joined the cluster in time, and count each once."""
     for instance in state.instances.values():
         late = instance.status is InstanceStatus.BOOTING and now - instance.launched_at >= policy.register_patience_s
         if late and instance.owned and not instance.cordon:
             instance.cordon = NEVER_JOINED
             state.changed_instances.add(instance.id)
-            _count_unregistered(state, instance, now, policy)
-
-
-def _count_unregistered(state: State, instance: Instance, now: float, policy: Policy) -> None:
-    pool = state.pools.get(instance.pool)
-    if pool is None:
-        return
-    pool.unregistered += 1
-    if pool.unregistered >= policy.max_unregistered:
-        pool.short_until = pool.on_demand_short_until = now + policy.cool_off_max_s
-        pool.short_reason = f"{pool.unregistered} instances in a row never joined the cluster"
-        pool.needs_mending = True
-    state.changed_pools = True
+            unjoined.count(state, instance.pool, now, policy)
 
 
 def note_interruption(state: State, instance: Instance, at: float, policy: Policy) -> None:

@@ -14,6 +14,7 @@ from argosy.model.resources import CPU_UNITS_PER_VCPU
 QuotaKey = tuple[str, str, str]  # cell, purchase, key of the quota family
 ShareKey = tuple[str, str]  # ("type", c5.xlarge) or ("cell", us-east-1)
 AT_ONCE = "growth: no more instances are ordered in one tick; the next tick continues"
+TRIAL = "a trial: the last instances in {} never joined the cluster, so one at a time is started there"
 _QUOTA = "the vCPU quota of "
 ROUNDING = 1e-9  # tolerance for sums of floats: a limit that is met exactly still admits an instance
 
@@ -69,6 +70,7 @@ class OrderLimits:
     usd_per_hour: float = math.inf  # the most that the added instances may cost
     usd_limit: str = ""  # which limit that comes from, for sentences
     purses: Mapping[str, Purse] = field(default_factory=dict)  # by the name that backlogs give
+    trials: Mapping[str, int] = field(default_factory=dict)  # by pool or cell, where the last ones never joined
     in_turn: bool = False  # whether each run buys only its share, so that one covered better takes from no other
 
 
@@ -96,6 +98,7 @@ class Headroom:
         self._limits = limits
         self._cpu: Counter[ShareKey] = Counter(limits.held_cpu_units)
         self._vcpus = dict(limits.vcpus_left)
+        self._trials = dict(limits.trials)
 
     def take(self, offer: Offer) -> None:
         """Count one instance of the offer as bought."""
@@ -105,16 +108,22 @@ class Headroom:
         self._cpu["cell", offer.cell] += offer.whole.cpu_units
         if self._vcpus and (key := quota_of(offer)) in self._vcpus:
             self._vcpus[key] -= vcpus_of(offer)
+        self._trials |= {where: self._trials[where] - 1 for where in self._trials.keys() & {offer.pool, offer.cell}}
 
     def most(self, offer: Offer, choice: Choice) -> int:
         """How many more of the offer may be bought; 0 or more."""
         most = min(self.room, self._share_room("type", offer, choice), self._share_room("cell", offer, choice))
-        return max(0, min(most, self._quota_room(offer), self._usd_room(offer)))
+        both = (offer.cell, offer.pool) if self._trials else ()
+        tried = [self._trials[where] for where in both if where in self._trials]
+        return max(0, min(most, self._quota_room(offer), self._usd_room(offer), *tried))
 
     def why_none(self, offer: Offer, choice: Choice) -> str:
         """The limit that stops one more; "" if none does."""
         if self.room <= 0:
             return self._limits.instances_limit
+        for where in (offer.cell, offer.pool):
+            if self._trials.get(where, 1) <= 0:
+                return TRIAL.format(where)
         if self._usd_room(offer) <= 0:
             return self._limits.usd_limit
         if self._quota_room(offer) <= 0:

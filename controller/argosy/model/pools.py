@@ -66,6 +66,7 @@ class Pool:
     )
     behind_because: str = ""  # in EC2's words
     unregistered: int = 0  # instances in a row that never joined the cluster
+    cell_unregistered: int = 0  # the same over all pools of its cell
     closed: str = ""  # why nothing is launched in its cell; "" = the cell is open
     surplus: list[str] = field(default_factory=list)  # other fleets of the same pool that still have a target
 

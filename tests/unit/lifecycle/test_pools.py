@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from argosy.lifecycle.apply import pass_time
 from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import ReadHistory, SetTarget
 from argosy.model.events import (
@@ -171,6 +172,53 @@ def test_a_reason_that_comes_after_the_cool_off_changes_nothing() -> None:
     told(state, HistoryRead(the_pool(state).key, dead_image()), now=NOW)
     assert not the_pool(state).cools_off(NOW)
     assert not the_pool(state).needs_mending
+
+
+def a_cell_of_two(*unjoined: int) -> tuple[State, Pool, Pool]:
+    """Two pools of a cell, the first with hosts 1 to 9 and the second with the others; these never join in time."""
+    hosts = [replace(host(n), zone="us-east-1a" if n < 10 else "us-east-1b") for n in unjoined]
+    state = state_with(fleet(), replace(fleet(), fleet_id="fleet-b", zone="us-east-1b"), *hosts)
+    pass_time(state, NOW + POLICY.register_patience_s, POLICY)
+    one, other = (state.pools[f"us-east-1/c5.xlarge/us-east-1{zone}"] for zone in "ab")
+    return state, one, other
+
+
+@pytest.mark.parametrize(
+    ("unjoined", "counts", "paused"),
+    [
+        ((1, 2), (2, 0), (False, False)),
+        ((1, 2, 3), (3, 0), (True, False)),  # a pool that has not failed is not closed
+        ((1, 2, 11), (2, 1), (True, True)),  # three in a row of the cell
+    ],
+)
+def test_instances_in_a_row_that_never_join_close_the_pools_that_failed(
+    unjoined: tuple[int, ...], counts: tuple[int, int], paused: tuple[bool, bool]
+) -> None:
+    _, *pools = a_cell_of_two(*unjoined)
+    assert tuple(pool.unregistered for pool in pools) == counts
+    assert {pool.cell_unregistered for pool in pools} == {len(unjoined)}
+    at = NOW + POLICY.register_patience_s
+    assert tuple(pool.cools_off(at) for pool in pools) == paused
+    said = "3 instances in a row never joined the cluster"
+    assert [pool.short_reason for pool in pools] == [said if each else "" for each in paused]
+    assert tuple(pool.needs_mending for pool in pools) == paused
+
+
+def test_an_instance_that_joins_ends_the_pause_of_its_pool_and_the_count_of_its_cell_but_no_other_pause() -> None:
+    state, one, other = a_cell_of_two(1, 2, 11)
+    told(state, container_instance(1), now=NOW + 1000)
+    assert (one.unregistered, one.cell_unregistered, other.unregistered, other.cell_unregistered) == (0, 0, 1, 0)
+    assert not one.cools_off(NOW + 1000)
+    assert not one.needs_mending
+    assert other.cools_off(NOW + 1000)
+
+
+def test_an_instance_that_joins_ends_no_pause_for_lack_of_capacity() -> None:
+    state, one, _ = a_cell_of_two(1)
+    told(state, shortage(one.key, "none left"), now=NOW + 950)
+    told(state, container_instance(1), now=NOW + 960)
+    assert one.unregistered == 0
+    assert one.cools_off(NOW + 960)
 
 
 def living(count: int = 2) -> State:

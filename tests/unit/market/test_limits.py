@@ -10,7 +10,7 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_family, quota_key
-from argosy.market.limits import BatchLimits, Choice, Headroom, OrderLimits
+from argosy.market.limits import TRIAL, BatchLimits, Choice, Headroom, OrderLimits
 from argosy.market.offers import offers_of
 from argosy.market.order import Backlog, buy
 from argosy.messages.fleet_faults import shortage
@@ -102,12 +102,23 @@ def test_a_budget_smaller_than_any_instance_buys_nothing_and_says_so() -> None:
             "the vCPU quota of spot Standard in us-east-1",
         ),
         (BatchLimits(100), OrderLimits(100, vcpus_left={(CELL, "spot", "g"): 0}), ""),
+        (BatchLimits(100), OrderLimits(100, trials={CELL: 1}), TRIAL.format(CELL)),
+        (BatchLimits(100), OrderLimits(100, trials={"another cell": 0}), ""),
     ],
 )
 def test_what_holds_an_order_back_is_named(limits: BatchLimits, of_all: OrderLimits, reason: str) -> None:
     (shortfall,) = buy([Backlog(BATCH, limits)], market(), of_all).shortfalls
     assert shortfall.reason == reason
     assert bool(shortfall.tasks) == bool(reason)
+
+
+def test_where_instances_never_joined_one_is_bought_and_the_rest_elsewhere() -> None:
+    alone = buy([BACKLOG], market(), OrderLimits(100, trials={CELL: 1}))
+    assert alone.instances.total() == 1
+    offers = market()
+    shy = {offers[0].pool: 0}
+    order = buy([BACKLOG], offers, OrderLimits(100, trials=shy))
+    assert offers[0].pool not in {pool for pool, _ in order.instances}
 
 
 def test_an_exhausted_spot_quota_turns_to_on_demand_where_the_run_allows_it() -> None:
