@@ -35,7 +35,7 @@ Targets = Mapping[tuple[str, str], int]  # pool, and which of its two targets
 AT_CAP, AT_CAP_S = "queue {} is at its cap of ", 240.0  # some ticks pass until a freed cap is used
 ABOUT = 1.01  # amounts are kept in whole units
 AT_CAP_COMMITS = 10  # controllers that crash before they decide leave the words of an earlier tick
-_TARGETS = ("spot_target", "on_demand_target")
+_TARGETS = {"spot_target": "spot", "on_demand_target": "on-demand"}
 
 
 class CapChecker(Checker):
@@ -95,9 +95,13 @@ class CapChecker(Checker):
     def _judge_all(self, before: Targets) -> None:
         """After an order, all instances that are alive or owed cost no more than the deployment allows."""
         stored, most = self.facts.stored, self.facts.stored.sharing.usd_per_hour
-        grown = any(count > before.get(key, 0) for key, count in self._targets.items())
         alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
-        if not grown or most == float("inf") or self.facts.damaged or any(each.get("interrupted_at") for each in alive):
+        if (
+            not self._ordered_since(before)
+            or most == float("inf")
+            or self.facts.damaged
+            or any(each.get("interrupted_at") for each in alive)
+        ):
             return
         usd = sum(each.get("price_usd_per_hour", 0.0) for each in alive)
         held = Counter(pool_key(each["cell"], each["instance_type"], each["zone"]) for each in alive)
@@ -111,11 +115,7 @@ class CapChecker(Checker):
 
     def _judge_order(self, before: Targets, use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]) -> None:
         """Orders are for waiting runs: together these may have no more than their caps allow."""
-        grown = {
-            key: count - before.get(key, 0)
-            for key, count in self._targets.items()
-            if count > before.get(key, 0) and (key[1] == "spot_target" or self._is_ordered(key[0]))
-        }
+        grown = self._ordered_since(before)
         waiting = {self._queue(run_id, queues) for run_id in self._waiting()} - {""}
         if not grown or not waiting or self._others_may_order():
             return
@@ -129,9 +129,16 @@ class CapChecker(Checker):
                     told = f"{ordered:g} {Cap._fields[unit]} are ordered where the caps leave {left:g} to waiting runs"
                     self.facts.violated("S8", told, *sorted(waiting))
 
-    def _is_ordered(self, pool: str) -> bool:
-        """Whether on-demand instances are: the target also rises by those that come after their order was given up."""
-        return bool(self.facts.stored.pools[pool]["on_demand_count"])
+    def _ordered_since(self, before: Targets) -> dict[tuple[str, str], int]:
+        """By target, how many instances it orders. A target also follows instances that are there: EC2 replaced one
+        that had ended before the target fell, or they came after their order was given up."""
+        there = Counter(
+            (pool_key(each["cell"], each["instance_type"], each["zone"]), each["purchase"])
+            for each in self.facts.stored.instances.values()
+            if each["owned"] and each["status"] not in ("GONE", "RELEASING")
+        )
+        known = {key: max(before.get(key, 0), there[key[0], _TARGETS[key[1]]]) for key in self._targets}
+        return {key: count - known[key] for key, count in self._targets.items() if count > known[key]}
 
     def _judge_kept(
         self, ordered: int, waiting: set[str], use: Mapping[str, Cap], queues: Mapping[str, ShareQueue]
