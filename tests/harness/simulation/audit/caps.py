@@ -14,7 +14,7 @@ through that entrance, and stays in that queue.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from argosy.model.instances import pool_key
@@ -63,15 +63,20 @@ class CapChecker(Checker):
         if self.facts.damaged or not any(queue.cap.is_any for queue in queues.values()):
             return
         use = self._use(queues)
-        for name in sorted({self._queue(each.key.run_id, queues) for each in commit.intents} - {""}):
-            self._judge(name, use[name], queues[name].cap)
+        taken: defaultdict[str, set[str]] = defaultdict(set)
+        for run_id in {each.key.run_id for each in commit.intents}:
+            if name := self._queue(run_id, queues):
+                taken[name] |= {*Cap._fields} if stored.records[run_id].needs.gpus else {*Cap._fields} - {"gpus"}
+        for name, units in sorted(taken.items()):
+            self._judge(name, use[name], queues[name].cap, units)
         if was_quiet:
             self._judge_order(before, use, queues)
 
-    def _judge(self, name: str, use: Cap, cap: Cap) -> None:
+    def _judge(self, name: str, use: Cap, cap: Cap, taken: Collection[str]) -> None:
+        """Of units that the intents take: one that they do not take may have been above a cap that came later."""
         self.judged += cap.is_any
         for unit, (used, most) in zip(Cap._fields, zip(use, cap, strict=True), strict=True):
-            if used > most * ABOUT + 1e-9:
+            if unit in taken and used > most * ABOUT + 1e-9:
                 self.facts.violated("S8", f"queue {name} uses {used:g} {unit}, and its cap is {most:g}", name)
 
     def _judge_idle(self, queues: Mapping[str, ShareQueue]) -> None:
