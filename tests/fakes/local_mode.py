@@ -5,13 +5,13 @@ from __future__ import annotations
 import atexit
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from argosy.local.clients import child_environment
 from argosy.local.cloud import LocalAws
-from argosy.local.forks import Fork, Forks, ordered
+from argosy.local.forks import Forks
 from argosy.local.options import LocalOptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,11 +28,8 @@ class SharedForks(Forks):
     def __init__(self, server: socket.socket) -> None:
         self._server = server
 
-    def start(
-        self, called: str, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
-    ) -> Fork:
-        order = [called, list(words), dict(environment), str(folder or Path.cwd())]
-        return ordered(lambda descriptors: socket.send_fds(self._server, [b"!"], descriptors), order)
+    def send(self, descriptors: Sequence[int]) -> None:
+        socket.send_fds(self._server, [b"!"], descriptors)
 
     def fileno(self) -> int:
         return self._server.fileno()

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, Protocol
 
 from argosy.client.errors import InvalidInput
+from argosy.model.wording import first_of
 
 LAST = "last"
 SEARCHED = 500  # the newest runs, which are searched for a name or a beginning
@@ -80,8 +81,7 @@ def _beginning(wanted: str, ids: Sequence[str], names: Sequence[str]) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-        raise InvalidInput(f"{wanted!r} matches the ids of {len(found)} runs: {', '.join(found[:NAMED])}{more}.")
+        raise InvalidInput(f"{wanted!r} matches the ids of {len(found)} runs: {', '.join(first_of(found, NAMED))}.")
     near = get_close_matches(wanted, [*dict.fromkeys(names), *ids], n=1)
     meant = f" Did you mean {near[0]}?" if near else ""
     raise InvalidInput(f"There is no run {wanted!r}.{meant}", next_step="type `argosy runs` to see the runs")

@@ -72,7 +72,7 @@ class Fork:
                 os.kill(self.pid, signal.SIGKILL)
 
 
-def ordered(send: Callable[[Sequence[int]], None], order: Sequence[Any]) -> Fork:
+def _ordered(send: Callable[[Sequence[int]], None], order: Sequence[Any]) -> Fork:
     """The process that a server starts. send: hands it the descriptors. order: what `_become` reads."""
     (to_read, ordering), (stdin, writing) = os.pipe(), os.pipe()
     outputs = [os.pipe() for _ in range(3)]
@@ -102,7 +102,7 @@ class Forks:
     ) -> Fork:
         """A process that calls `module.function` with these words in sys.argv. folder: None for this process's own.
         Raises OSError if it cannot be forked."""
-        return ordered(self._send, [called, list(words), dict(environment), str(folder or Path.cwd())])
+        return _ordered(self.send, [called, list(words), dict(environment), str(folder or Path.cwd())])
 
     def fileno(self) -> int:
         """The socket over which a program that inherits it can send starts itself."""
@@ -126,7 +126,8 @@ class Forks:
                 start_new_session=True,  # the terminal's signals are not for it
             )
 
-    def _send(self, descriptors: Sequence[int]) -> None:
+    def send(self, descriptors: Sequence[int]) -> None:
+        """Have the server fork a process that has these descriptors."""
         with self._guard:
             if self._server.poll() is not None:  # it was killed
                 self._socket.close()

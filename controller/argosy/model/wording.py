@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 _FIRST_S, _LAST_S = (int(datetime(*day, tzinfo=UTC).timestamp()) for day in ((1, 1, 1), (9999, 12, 31)))
@@ -17,6 +18,12 @@ def dollars(usd: float | None) -> str:
     if not usd or usd >= 1 or round(usd, 2) == usd:
         return f"${usd or 0.0:,.2f}"
     return f"${usd:.4f}" if usd >= 0.001 else f"${usd:.2g}"
+
+
+def first_of(names: Sequence[str], most: int, count: int | None = None) -> list[str]:
+    """`["a", "b", "and 3 more"]`. count: of all, if `names` may be only some of them."""
+    more = (len(names) if count is None else count) - min(most, len(names))
+    return [*names[:most], *([f"and {more:,} more"] if more else [])]
 
 
 def time_of_day(at: float) -> str:

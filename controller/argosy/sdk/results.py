@@ -14,6 +14,7 @@ from argosy.client.errors import ArgosyError, InvalidInput
 from argosy.client.progress import TERMINAL
 from argosy.client.results.manifest import NoManifest, open_manifest
 from argosy.client.results.merge import Merged, Part, parts_of_run, write_rows
+from argosy.model.wording import first_of
 from argosy.sdk.errors import MissingPackage, explained
 
 MISSING_NAMED = 5
@@ -101,8 +102,7 @@ def _check_ended(view: Mapping[str, Any]) -> None:
 
 
 def _incomplete(view: Mapping[str, Any], merged: Merged) -> ArgosyError:
-    named = [f"task {index}: {why}" for index, why in merged.missing[:MISSING_NAMED]]
-    more = merged.missing_count - len(named)
-    named += [f"and {more:,} more"] if more else []
+    lines = [f"task {index}: {why}" for index, why in merged.missing]
+    named = first_of(lines, MISSING_NAMED, merged.missing_count)
     sentence = f"{view['runId']} lacks results of {merged.missing_count:,} of {view['tasks']['total']:,} tasks"
     return ArgosyError(f"{sentence} ({'; '.join(named)}).", next_step="partial=True takes the results so far")

@@ -48,7 +48,7 @@ def test_several_are_named() -> None:
     ids = [f"sweep-26112{number}-000000-aaaa" for number in range(7)]
     with pytest.raises(InvalidInput) as refused:
         run_id_of(Listed(*ids), "sweep-2")
-    assert refused.value.message == f"'sweep-2' matches the ids of 7 runs: {', '.join(ids[:5])} and 2 more."
+    assert refused.value.message == f"'sweep-2' matches the ids of 7 runs: {', '.join(ids[:5])}, and 2 more."
 
 
 @pytest.mark.parametrize(("wanted", "meant"), [("swep", " Did you mean sweep?"), ("xyz", ""), ("", "")])

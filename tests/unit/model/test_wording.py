@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.wording import date_and_time, dollars, duration, hour_and_minute, time_of_day
+from argosy.model.wording import date_and_time, dollars, duration, first_of, hour_and_minute, time_of_day
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (840, "14 min"), (7500, "2 h 5 min")])
@@ -34,3 +34,19 @@ def test_times_of_day_are_in_utc() -> None:
 @pytest.mark.parametrize("at", [1.8e12, 1e30, -1e30, float("inf")])
 def test_a_time_that_the_calendar_does_not_have_is_the_nearest_that_it_has(at: float) -> None:
     assert date_and_time(at).endswith("-12-31 00:00:00 UTC" if at > 0 else "-01-01 00:00:00 UTC")
+
+
+@pytest.mark.parametrize(
+    ("names", "count", "said"),
+    [
+        ([], None, []),
+        (["a", "b"], None, ["a", "b"]),
+        (["a", "b", "c"], None, ["a", "b", "and 1 more"]),
+        (["a", "b", "c"], 1503, ["a", "b", "and 1,501 more"]),  # some of all are given
+        (["a"], 3, ["a", "and 2 more"]),
+    ],
+)
+def test_of_many_names_the_first_are_given_and_the_others_are_counted(
+    names: list[str], count: int | None, said: list[str]
+) -> None:
+    assert first_of(names, 2, count) == said

@@ -178,7 +178,7 @@ def test_a_run_is_found_by_its_id_or_the_beginning_of_it() -> None:
 
 def test_a_beginning_of_several_ids_names_them() -> None:
     client = client_of(world_with(*(f"digits-{number}" for number in range(7))))
-    with pytest.raises(argosy.ArgosyError, match=r"'dig' matches the ids of 7 runs: digits-0, .* and 2 more"):
+    with pytest.raises(argosy.ArgosyError, match=r"'dig' matches the ids of 7 runs: digits-0, .*, and 2 more"):
         client.run("dig")
 
 

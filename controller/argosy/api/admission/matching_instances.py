@@ -15,6 +15,7 @@ from argosy.market.daemons import Daemon
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.run_terms import RunTerms
+from argosy.model.wording import first_of
 from argosy.placement.demand import Batch
 from argosy.placement.explain import explain
 from argosy.placement.query import DISTINCT_INSTANCE, subjects
@@ -128,5 +129,4 @@ def _attributes(pools: Pools, policy: Policy) -> Iterator[tuple[str, Mapping[str
 
 
 def _named(names: list[str]) -> str:
-    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
-    return ", ".join([*sorted(names)[:NAMED], *more])
+    return ", ".join(first_of(sorted(names), NAMED))

@@ -15,6 +15,7 @@ from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 from argosy.client.results.files import whole_file
 from argosy.client.results.merge import Merged, UnreadablePart, parts_of_run, write_rows
+from argosy.model.wording import first_of
 
 FORMATS = ("jsonl", "csv")
 NAMED = 10  # missing tasks that are listed one by one
@@ -96,9 +97,8 @@ def _incomplete(session: Session, view: Mapping[str, Any], merged: Merged) -> Cl
 
 
 def _missing(merged: Merged) -> list[str]:
-    lines = [f"task {index}: {why}" for index, why in sorted(merged.missing)[:NAMED]]
-    more = merged.missing_count - len(lines)
-    return [*lines, f"and {more:,} more"] if more else lines
+    lines = [f"task {index}: {why}" for index, why in sorted(merged.missing)]
+    return first_of(lines, NAMED, merged.missing_count)
 
 
 def _told(view: Mapping[str, Any], merged: Merged, name: str, size: int) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from argosy.cli.runs.spec_source import SpecRefused
 from argosy.cli.session import Session, warn
 from argosy.client.api import ApiError
 from argosy.client.errors import answer_or
+from argosy.model.wording import first_of
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -86,14 +87,11 @@ def foreseen(session: Session, spec: Mapping[str, Any]) -> list[str]:
         return []
     if plan["possible"]:
         return [str(each) for each in plan["warnings"]]
-    refusals = [f"{row['reason']} ({_some(row['instanceTypes'])})" for row in plan["rejected"][:_REASONS]]
+    refusals = [
+        f"{row['reason']} ({', '.join(first_of(row['instanceTypes'], _NAMES))})" for row in plan["rejected"][:_REASONS]
+    ]
     why = f": {'; '.join(refusals)}" if refusals else ""
     return [f"nothing in this deployment can run its tasks, so they wait{why}", *map(str, plan["warnings"][1:])]
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def with_warnings(view: Mapping[str, Any], more: list[str]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from argosy.model.runs import Run
 from argosy.model.services.environments import DeploymentStatus, Environment
 from argosy.model.setbacks import What
 from argosy.model.tasks import TERMINAL, TaskStatus
+from argosy.model.wording import first_of
 from argosy.scheduler.services.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step
 from argosy.scheduler.services.deployments import (
     DeploymentStanding,
@@ -248,7 +249,7 @@ def _why_starved(its: _Rollout, starved: Sequence[str]) -> str:
         return ""
     if starved:
         told = [f"{name} ({_short_of(its, daemon, state.instances[name])})" for name in starved[:NAMED]]
-        told += [f"{len(starved) - NAMED} more"] if len(starved) > NAMED else []
+        told = first_of(told, NAMED, len(starved))
         return f"no room for it on {', '.join(told)}: it waits, and stops no other task"
     return _too_large(its, daemon)
 

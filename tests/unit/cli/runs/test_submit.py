@@ -300,7 +300,7 @@ def test_a_run_that_nothing_can_run_is_warned_of_with_the_reasons(tmp_path: Path
     world.answers("SubmitRun", run_view(created=True, warnings=[]))
     assert world.argosy("submit", limited(tmp_path), "--detach").stderr.splitlines() == [
         "warning: nothing in this deployment can run its tasks, so they wait: "
-        "needs 4 GPUs (c5.large, c5.xlarge and 1 more)",
+        "needs 4 GPUs (c5.large, c5.xlarge, and 1 more)",
         "warning: x",
     ]
 
