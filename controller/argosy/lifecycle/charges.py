@@ -27,7 +27,7 @@ def book(state: State, run: Run | RunRecord, instance: Instance, seconds: float,
     run: a suspended run's record."""
     if seconds > 0 and not instance.is_settled:
         done = instance.work.setdefault(run.number, [0.0] * len(Work))
-        done[work] += seconds * run.needs.share_of(instance.total)
+        done[work] += seconds * run.needs.share_of(instance.size)
         state.changed_instances.add(instance.id)
 
 
@@ -43,7 +43,7 @@ def unbook(state: State, run: Run, index: int, work: Work) -> None:
     instance = state.instances.get(bytes(run.tasks["instance"][index]).decode())
     if instance is None:
         return
-    share_s = float(run.tasks["seconds"][index]) * run.needs.share_of(instance.total)
+    share_s = float(run.tasks["seconds"][index]) * run.needs.share_of(instance.size)
     done = instance.work.get(run.number)
     if done is not None and not instance.is_settled:
         moved = min(share_s, done[Work.USEFUL])

@@ -69,8 +69,8 @@ def note_remaining(
     """Record the free resources that ECS reports for the instance."""
     if remaining is None or not _is_calm(state, instance, now):
         return
-    taken = instance.total.minus(Resources(*remaining)).minus(state.used_on(instance.id))
-    taken = Resources(*(max(0, amount) for amount in taken))
+    used = state.used_on(instance.id)._replace(gpu_share_mib=0)
+    taken = instance.total.minus(Resources(*remaining)).beyond(used)
     less = Resources(*map(min, taken, instance.foreign))
     instance.foreign = less  # freed room is used at once
     if taken == less:

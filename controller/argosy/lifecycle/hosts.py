@@ -324,6 +324,6 @@ def shares_in_use(state: State) -> tuple[float, float, float]:
     needs, used = state.needs_by_number(), Resources()
     for number, count in tasks.items():
         used = used.plus(needs.get(number, NOTHING), count)
-    total = map(sum, zip(*(instance.total for instance in active), strict=True)) if active else NOTHING
+    total = map(sum, zip(*(instance.size for instance in active), strict=True)) if active else NOTHING
     cpu, memory, gpus, *_ = (mine / all_ if all_ else 0.0 for mine, all_ in zip(used, total, strict=True))
     return cpu, memory, gpus

@@ -71,7 +71,7 @@ def book(state: State, run: Run, instance: Instance, row: int, end: AttemptEnd) 
     elif payer is None:
         charges.book(state, run, instance, seconds, work)
     else:
-        charges.book_for(state, payer, instance, seconds * run.needs.share_of(instance.total), Work.DISPLACED)
+        charges.book_for(state, payer, instance, seconds * run.needs.share_of(instance.size), Work.DISPLACED)
 
 
 def work_of(run: Run, end: AttemptEnd) -> Work:

@@ -109,8 +109,8 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
     """An instance of the offer as placement sees it, which does not distinguish it from a present one."""
     return InstanceRow(
         f"{offer.pool}/{offer.purchase}/{number}",
-        *offer.resources,  # all of it is free
-        *offer.whole,
+        *offer.resources[:3],  # all of it is free
+        *offer.whole[:3],
         dict(offer.attributes),
         used_host_ports=offer.host_ports,
         disk_gib=offer.disk_gib,

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from argosy.model.host_care import DrainRequest
+from argosy.model.resources import as_stored
 from argosy.model.run_terms import Changes, RunTerms
 
 INBOX = "INBOX"  # partition of requests not yet folded in; sort key = arrival time, then id
@@ -155,7 +156,9 @@ def retry_key(requested_at: float, run_id: str, token: str) -> str:
 
 def to_bytes(request: Request) -> bytes:
     """Compact UTF-8 JSON."""
-    return json.dumps(asdict(request), separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps(asdict(request, dict_factory=as_stored), separators=(",", ":"), ensure_ascii=False).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def from_bytes(body: bytes) -> Request:

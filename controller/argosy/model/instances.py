@@ -45,6 +45,7 @@ class Instance:
     status: InstanceStatus = InstanceStatus.BOOTING
     arn: str = ""  # of the container instance; empty until registered
     total: Resources = NOTHING  # what the agent registered
+    gpu_memory_mib: int = 0  # of each of its GPUs, if tasks can share them
     gpu_ids: tuple[str, ...] = ()  # registration order; bit j of a gpu_mask is gpu_ids[j]
     attributes: dict[str, str] = field(default_factory=dict)
     owned: bool = False  # EC2 shows it with our tag in a fleet of ours; nothing is placed on others
@@ -95,6 +96,11 @@ class Instance:
     impaired_since: float = 0.0
     console: str = ""  # the end of its console output, redacted, if it never joined the cluster
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
+
+    @property
+    def size(self) -> Resources:
+        """Its total, with the memory of its GPUs if tasks can share them."""
+        return self.total._replace(gpu_share_mib=self.total.gpus * self.gpu_memory_mib)
 
     @property
     def pool(self) -> str:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from argosy.model.purchases import PurchaseMode
-from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources, as_stored
 from argosy.model.services.ports import TaskPort
 
 ONE_TO_ONE_LIMIT = 8  # N_TO_N dependencies of a run: each is a bit of the column `met`
@@ -256,7 +256,7 @@ class RunTerms:
 
     def to_dict(self) -> dict[str, Any]:
         """Read from JSON values, as stored."""
-        return asdict(self)
+        return asdict(self, dict_factory=as_stored)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> RunTerms:

@@ -45,6 +45,8 @@ class InstanceRow:
     """`ecs.instance-type`, `ecs.availability-zone`, ... and custom ones; "" for those with a name only."""
     used_host_ports: frozenset[tuple[int, str]] = frozenset()
     """(port, "tcp" | "udp")."""
+    gpu_memory_mib: int = 0
+    """Of each of its GPUs, if tasks can share them."""
     disk_gib: int = 0
     """Of its volume, still free for tasks that ask for disk; a negative number counts as 0."""
     most_tasks: int | None = None
@@ -167,6 +169,12 @@ class Supply:
 
     def __len__(self) -> int:
         return len(self.healthy)
+
+    @property
+    def sizes(self) -> IntArray:
+        """(4, m) the totals as `Resources` counts them, the memory of shared GPUs included."""
+        shared = self.column("gpu-memory", lambda row: row.total_gpus * row.gpu_memory_mib, np.int64)
+        return np.concatenate([self.total, shared[None]])
 
     @property
     def rows(self) -> Sequence[InstanceRow]:

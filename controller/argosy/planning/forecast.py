@@ -253,8 +253,8 @@ def _shared(groups: list[InstanceGroup]) -> list[InstanceGroup]:
 
 def _price_of_a_place(state: State, run: Run) -> float:
     """USD an hour for one task's part of the present instances, on average."""
-    able = [i for i in state.instances.values() if i.placeable and run.needs.fits_in(i.total)]
-    prices = [run.needs.share_of(i.total) * i.price_usd_per_hour for i in able]
+    able = [i for i in state.instances.values() if i.placeable and run.needs.fits_in(i.size)]
+    prices = [run.needs.share_of(i.size) * i.price_usd_per_hour for i in able]
     return sum(prices) / len(prices) if prices else 0.0
 
 

@@ -180,7 +180,7 @@ def running_on(state: State, instance: Instance, at: float) -> dict[int, float]:
     table, found = state.attempts, defaultdict[int, float](float)
     here: Mapping[int, int] = table.runs_on_instance.get(instance.id.encode(), {})
     needs = state.needs_by_number()
-    shares = {each: needs[each].share_of(instance.total) for each, count in here.items() if count and each in needs}
+    shares = {each: needs[each].share_of(instance.size) for each, count in here.items() if count and each in needs}
     for row in table.on_instance(instance.id):
         number, started_at = int(table["run"][row]), float(table["started_at"][row])
         if number in shares and started_at > 0:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.instances import Instance
-from argosy.model.resources import Resources
+from argosy.model.resources import AXES, Resources
 from argosy.model.state import State
 
 IntArray = NDArray[np.int64]
@@ -44,11 +45,8 @@ class AttemptShares:
         if not known.all():
             rows, place, which = (column[known] for column in (rows, place, which))
         taken = _axes([needs[number] for number in sorted(needs)])
-        there = _axes([instance.total for instance in instances])
-        share = np.zeros(len(rows))
-        for axis in range(3):
-            of = there[axis].take(place)
-            np.maximum(share, np.divide(taken[axis].take(which), of, out=np.zeros(len(rows)), where=of > 0), out=share)
+        there = _axes([instance.size for instance in instances])
+        share = part_of((axis.take(which) for axis in taken), (axis.take(place) for axis in there))
         return cls(rows, place, numbers, which, share)
 
     @property
@@ -76,6 +74,16 @@ class AttemptShares:
         return sums(place, share, instances)
 
 
+def part_of(needs: Iterable[NDArray[Any]], sizes: Iterable[NDArray[Any]]) -> FloatArray:
+    """The parts of instances that tasks take, as `Resources.share_of`. needs, sizes: the axes of `Resources`, whose
+    shapes go together."""
+    found: Any = 0.0
+    for need, size in zip(needs, sizes, strict=True):
+        none = np.zeros(np.broadcast_shapes(need.shape, size.shape))
+        found = np.maximum(found, np.divide(need, size, out=none, where=size > 0))
+    return found  # type: ignore[no-any-return]
+
+
 def sums(group: IntArray, values: FloatArray, groups: int) -> FloatArray:
     """(groups,): sums of the (a,) values of each group, by its number."""
     found: FloatArray = np.bincount(group, weights=values, minlength=groups).astype(np.float64, copy=False)
@@ -83,5 +91,5 @@ def sums(group: IntArray, values: FloatArray, groups: int) -> FloatArray:
 
 
 def _axes(amounts: Sequence[Resources]) -> FloatArray:
-    """(3, n)."""
-    return np.array(amounts, dtype=np.float64).reshape(-1, 3).T.copy()
+    """(AXES, n)."""
+    return np.array(amounts, dtype=np.float64).reshape(-1, AXES).T.copy()

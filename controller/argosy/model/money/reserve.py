@@ -140,7 +140,7 @@ class Reserves:
 def new_holding(state: State, needs: Mapping[int, Resources], instance: Instance, number: int) -> Holding:
     """The run's attempts there, without remaining time for any of them yet."""
     here: Mapping[int, int] = state.attempts.runs_on_instance.get(instance.id.encode()) or {}
-    shares = {each: count * needs[each].share_of(instance.total) for each, count in here.items() if each in needs}
+    shares = {each: count * needs[each].share_of(instance.size) for each, count in here.items() if each in needs}
     return Holding(instance, shares.get(number, 0.0), sum(shares.values()), 0.0)
 
 
@@ -174,7 +174,7 @@ def to_be_displaced_usd(state: State, run: Run, at: float) -> float:
         its, instance = state.run_by_number(int(table["run"][row])), state.instance_of(row)
         started_at = float(table["started_at"][row])
         if its is not None and instance is not None and started_at:
-            share = its.needs.share_of(instance.total)
+            share = its.needs.share_of(instance.size)
             lost_s = float(since_checkpoint_s(max(0.0, at - started_at), its.terms.checkpoint_s))
             usd += lost_s * share * instance.price_usd_per_hour / 3600
     return usd

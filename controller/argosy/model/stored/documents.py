@@ -20,7 +20,7 @@ from argosy.model.host_care import SELDOM
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.money.costs import NO_WORK, Costs
 from argosy.model.pools import Floor, OrderNote, Pool
-from argosy.model.resources import Resources
+from argosy.model.resources import Resources, as_stored
 from argosy.model.run_terms import spec_and_terms, with_terms
 from argosy.model.runs import Run, sort_key
 from argosy.model.series import Series
@@ -339,7 +339,7 @@ _POOL_FIELDS = dict.fromkeys(field.name for field in fields(Pool))
 
 
 def _record_of(thing: Instance | Pool, names: Iterable[str]) -> dict[str, Any]:
-    return {name: value for name in names if (value := getattr(thing, name)) or name not in SELDOM}
+    return as_stored((name, value) for name in names if (value := getattr(thing, name)) or name not in SELDOM)
 
 
 def _instance_from(record: Mapping[str, Any]) -> Instance:

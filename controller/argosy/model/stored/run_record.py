@@ -11,7 +11,7 @@ from argosy.model.inbox import SubmitRequest
 from argosy.model.money.costs import Costs
 from argosy.model.policy import Policy
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
-from argosy.model.resources import NOTHING, Resources
+from argosy.model.resources import NOTHING, Resources, as_stored
 from argosy.model.run_terms import Changes, Dependency, Port, RunTerms, changed
 from argosy.model.runs import (
     CANCELLING,
@@ -195,7 +195,7 @@ class RunRecord:
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
         return {
-            **{name: getattr(self, name) for name in _STORED},
+            **as_stored((name, getattr(self, name)) for name in _STORED),
             "changes": dict(self.changes),
             "costs": {market: costs.to_list() for market, costs in self.costs.items()},
             "steering": asdict(self.steering),

@@ -174,7 +174,7 @@ ForSale = Collection[tuple[Resources, float]]
 
 def for_sale(state: State, offers: Sequence[Offer], buys: Collection[Purchase]) -> ForSale:
     """The current offers and the instances already here. buys: the allowed purchase options."""
-    here = {(i.total, i.price_usd_per_hour) for i in state.instances.values() if i.purchase in buys and i.placeable}
+    here = {(i.size, i.price_usd_per_hour) for i in state.instances.values() if i.purchase in buys and i.placeable}
     return here | {(offer.whole, offer.price_usd_per_hour) for offer in offers if offer.purchase in buys}
 
 
@@ -200,7 +200,7 @@ def _places_left(moment: Moment, budget: RunBudget) -> int:
     """How many more tasks of the run fit on the instances that it pays for."""
     held, instances = budget.held, moment.state.instances
     idle = [instances[name] for name in budget.paid if name not in held]
-    kinds = [(instance.instance_type, instance.total) for instance in (*held.instances, *idle)]
+    kinds = [(instance.instance_type, instance.size) for instance in (*held.instances, *idle)]
     share_of = {kind: _share_of(moment, budget.run.needs, *kind) for kind in set(kinds)}
     share = np.array([share_of[kind] for kind in kinds])
     unused = np.concatenate([1 - held.share_of_all, np.ones(len(idle))])[share > 0]
@@ -320,7 +320,7 @@ class CappedRuns(UncappedRuns):
         holding = budget.held.of(instance.id) or new_holding(
             state, state.needs_by_number(), instance, budget.run.number
         )
-        more = holding.more(budget.run.needs.share_of(instance.total), budget.expected_s)
+        more = holding.more(budget.run.needs.share_of(instance.size), budget.expected_s)
         stopping = holding.usd_per_hour * self.moment.policy.wind_down_s / 3600 if is_new else 0.0
         price = instance.price_usd_per_hour if is_new else 0.0
         if more + stopping > budget.left_usd or price > budget.left_per_hour + ROUNDING:

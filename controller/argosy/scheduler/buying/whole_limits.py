@@ -122,7 +122,7 @@ class WholeLimits:
         pools, instances = self.moment.state.pools.values(), self.moment.state.instances.values()
         kinds = [self.moment.catalogue.get(pool.instance_type) for pool in pools if pool.closed or not pool.fleet_id]
         sizes = [each.resources for each in self._offers] + [each.resources for each in kinds if each is not None]
-        if not self._offers or any(map(run.needs.fits_in, [*sizes, *(each.total for each in instances if each.alive)])):
+        if not self._offers or any(map(run.needs.fits_in, [*sizes, *(each.size for each in instances if each.alive)])):
             return ""
         return market_answer(batch, self._offers).sentence()
 

@@ -151,7 +151,7 @@ def _hosts(its: _Rollout, daemon: Daemon, tasks: Sequence[DaemonTask]) -> Iterat
     done = Counter(task.host for task in tasks if task.is_target and not task.ends)
     is_alone = Counter(task.host for task in tasks)
     for instance in sorted(filter(_stays, state.instances.values()), key=lambda each: (each.registered_at, each.id)):
-        if not daemon.wants(attributes_of(instance), instance.total, _disk_gib(its.moment, instance)):
+        if not daemon.wants(attributes_of(instance), instance.size, _disk_gib(its.moment, instance)):
             continue
         takes = takes_after = True
         if not (done[instance.id] and is_alone[instance.id] == done[instance.id]):
@@ -180,7 +180,7 @@ def _lack(its: _Rollout, daemon: Daemon, instance: Instance, runs: Mapping[int, 
     short = Resources(
         *(
             max(0, need - free)
-            for need, free in zip(daemon.needs, (row.cpu_units, row.memory_mib, row.gpus), strict=True)
+            for need, free in zip(daemon.needs[:3], (row.cpu_units, row.memory_mib, row.gpus), strict=True)
         )
     )
     told = [f"{short.cpu_units / CPU_UNITS_PER_VCPU:g} vCPU"] if short.cpu_units else []
@@ -265,7 +265,7 @@ def _short_of(its: _Rollout, daemon: Daemon, instance: Instance) -> str:
 def _too_large(its: _Rollout, daemon: Daemon) -> str:
     """The reason when all matching instances are too small."""
     matching = [each for each in its.moment.state.instances.values() if _stays(each) and _matches(daemon, each)]
-    if not matching or any(daemon.fits(each.total, _disk_gib(its.moment, each)) for each in matching):
+    if not matching or any(daemon.fits(each.size, _disk_gib(its.moment, each)) for each in matching):
         return ""
     largest = Resources(*map(max, zip(*(each.total for each in matching), strict=True)))
     needs = f"{daemon.needs.cpu_units / CPU_UNITS_PER_VCPU:g} vCPU and {daemon.needs.memory_mib} MiB"

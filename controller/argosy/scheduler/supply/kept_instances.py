@@ -126,7 +126,7 @@ def _as_if_alone(instance: Instance, moment: Moment, runs: Mapping[int, Run]) ->
     """The free resources there and the ends of tasks, without tasks that started after it began to be kept: those
     are gone by then."""
     table, ends = moment.state.attempts, list[tuple[float, Resources]]()
-    free = [total - foreign for total, foreign in zip(instance.total, instance.foreign, strict=True)]
+    free = [total - foreign for total, foreign in zip(instance.size, instance.foreign, strict=True)]
     for row in table.on_instance(instance.id):
         number = int(table["run"][row])
         run, came_later = runs.get(number), table["intended_at"][row] > instance.yields_since

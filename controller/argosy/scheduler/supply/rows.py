@@ -58,7 +58,7 @@ def row_of(
     """A registered instance. runs: by Run.number, its live attempts there. daemons: the room they will need is not
     free; their tasks are not work, so the instance is as idle as without them."""
     kind = load_catalogue().get(instance.instance_type)
-    cpu, memory, gpus = (total - foreign for total, foreign in zip(instance.total, instance.foreign, strict=True))
+    cpu, memory, gpus, _ = instance.total.minus(instance.foreign)
     disk = policy.task_disk_gib_of(kind) if kind else 0
     groups: dict[str, int] = {}
     ports: frozenset[Port] = frozenset()
@@ -75,13 +75,13 @@ def row_of(
     attributes = attributes_of(instance)
     here = {number: uses[number].taken for number, count in runs.items() if count and number in uses}
     whole_disk = policy.task_disk_gib_of(kind) if kind else 0
-    kept = kept_for(daemons, attributes, instance.total, whole_disk, here) if daemons else KeptForDaemons()
+    kept = kept_for(daemons, attributes, instance.size, whole_disk, here) if daemons else KeptForDaemons()
     of_daemons = sum(runs.get(number, 0) for each in daemons for number in (each.number, *each.others))
     free = Resources(cpu, memory, gpus).beyond(kept.resources)
     return InstanceRow(
         instance.id,
-        *free,
-        *instance.total,
+        *free[:3],
+        *instance.total[:3],
         attributes=attributes,
         used_host_ports=ports | kept.host_ports,
         disk_gib=disk - kept.disk_gib,
@@ -136,8 +136,8 @@ class ExpectedRows:
         kept = kept_for(self._daemons, attributes, size, disk) if self._daemons else KeptForDaemons()
         return InstanceRow(
             "",
-            *size.beyond(kept.resources),
-            *size,
+            *size.beyond(kept.resources)[:3],
+            *size[:3],
             attributes,
             used_host_ports=kept.host_ports,
             disk_gib=max(0, disk - kept.disk_gib),

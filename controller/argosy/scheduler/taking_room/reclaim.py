@@ -24,6 +24,8 @@ from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause, since_checkpoint_s
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
+from argosy.model.money.occupancy import part_of
+from argosy.model.resources import AXES
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
 from argosy.model.shares.sharers import queue_of_run
@@ -38,7 +40,7 @@ from argosy.scheduler.placing.places import Places, RunPlaces
 from argosy.scheduler.supply.kept_instances import kept_for_runs
 from argosy.scheduler.supply.rows import row_of, uses_by_number
 from argosy.scheduler.taking_room.drain_choice import DrainChoice
-from argosy.scheduler.turns.caps import CapRoom, part_of, units_of
+from argosy.scheduler.turns.caps import CapRoom, units_of
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.share_levels import ShareLevels, long_run_launches
 from argosy.scheduler.upkeep.upkeep import arn_of_row
@@ -206,14 +208,14 @@ class _Reclaiming:
     def _count(self, run: Run, instance: Instance, tasks: int = 1) -> None:
         """Counts that many tasks against the cap of the run's queue."""
         if self._caps is not None:
-            units = np.array([units_of(run.needs, instance.total, instance.price_usd_per_hour)], dtype=np.int64)
+            units = np.array([units_of(run.needs, instance.size, instance.price_usd_per_hour)], dtype=np.int64)
             self._caps = self._caps.less(np.array([self._queue_row(run)]), tasks * units)
 
     def _is_within_cap(self, run: Run, instance: Instance) -> bool:
         """Whether the cap admits one more task; otherwise it could not start in the room taken for it."""
         if self._caps is None:
             return True
-        units = np.array(units_of(run.needs, instance.total, instance.price_usd_per_hour), dtype=np.int64)
+        units = np.array(units_of(run.needs, instance.size, instance.price_usd_per_hour), dtype=np.int64)
         return bool((units <= self._caps.left[self._queue_row(run)]).all())
 
     def _queue_row(self, run: Run) -> int:
@@ -254,15 +256,15 @@ class _Reclaiming:
         """rows: of the table of attempts. The loss is each attempt's cost since its last checkpoint, plus that of its
         next start."""
         started_at = self.moment.state.attempts["started_at"][rows]
-        needs = np.array([run.needs for run in runs], dtype=np.int64).reshape(-1, 3)
+        needs = np.array([run.needs for run in runs], dtype=np.int64).reshape(-1, AXES)
         known = {run.number: self.lifting.takes(run) for run in {run.number: run for run in runs}.values()}
         takes = np.array([known[run.number] for run in runs], dtype=np.int64).reshape(-1, 5)
-        sizes = np.array([each.total for each in self.instances], dtype=np.float64).reshape(-1, 3)
+        sizes = np.array([each.size for each in self.instances], dtype=np.float64).reshape(-1, AXES)
         prices = np.array([each.price_usd_per_hour for each in self.instances])
         every_s = np.array([run.terms.checkpoint_s for run in runs])
         lost_s = since_checkpoint_s(np.maximum(0.0, self.moment.now - started_at), every_s) + self.moment.policy.start_s
         seconds = np.where(started_at > 0, lost_s, 0.0)
-        losses = seconds * part_of(needs, sizes[places]) * prices[places] / HOUR_S
+        losses = seconds * part_of(needs.T, sizes[places].T) * prices[places] / HOUR_S
         sharers = np.array([self.order.row[run.id] for run in runs], dtype=np.int64)
         return Holders(places, sharers, takes, losses, self._free)
 
@@ -324,7 +326,7 @@ def _lifting(moment: Moment, places: Places) -> ShareLevels:
     if places.share is not None:
         return places.share.levels
     alive = [each for each in moment.state.instances.values() if each.alive]
-    sizes = np.array([each.total for each in alive], dtype=np.int64).reshape(-1, 3)
+    sizes = np.array([each.size for each in alive], dtype=np.int64).reshape(-1, AXES)
     prices = np.array([each.price_usd_per_hour for each in alive])
     return ShareLevels.of(moment.state, sizes, prices, long_run_launches(moment))
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from argosy.catalogue.quotas import quota_key
 from argosy.market.limits import QuotaKey
 from argosy.market.offers import cost_of
 from argosy.model.moment import Moment
+from argosy.model.money.occupancy import part_of
 from argosy.model.policy import Policy
-from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.resources import AXES, CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.shares.sharers import queue_of_run
 from argosy.model.shares.sharing import UNITS, Cap, ShareQueue
@@ -83,9 +82,9 @@ def use_by_run(state: State, numbers: Collection[int]) -> dict[int, list[int]]:
     placed = placed[row_of[table["run"][placed]] >= 0]
     run = row_of[table["run"][placed]]
     where = table.positions([*state.instances])[table.instance_number[placed]]  # -1: on an unknown instance
-    sizes = np.array([*(each.total for each in state.instances.values()), Resources()], dtype=np.float64)
+    sizes = np.array([*(each.size for each in state.instances.values()), Resources()], dtype=np.float64)
     prices = np.array([*(each.price_usd_per_hour for each in state.instances.values()), 0.0])
-    wanted = np.array([needs[number] for number in known.tolist()], dtype=np.int64).reshape(-1, 3)
+    wanted = np.array([needs[number] for number in known.tolist()], dtype=np.int64).reshape(-1, AXES)
     units = _units(wanted[run], sizes[where], prices[where])
     warned = np.array([*(bool(each.interrupted_at) for each in state.instances.values()), False])[where]
     sums = [_summed(run, column, len(known)) for column in units]
@@ -94,8 +93,8 @@ def use_by_run(state: State, numbers: Collection[int]) -> dict[int, list[int]]:
 
 
 def _units(needs: IntArray, sizes: FloatArray, usd_per_hour: FloatArray) -> tuple[IntArray, ...]:
-    """As `units_of`, of many tasks: (tasks,) each. needs, sizes: (tasks, 3)."""
-    part = part_of(needs, sizes)
+    """As `units_of`, of many tasks: (tasks,) each. needs, sizes: (tasks, AXES)."""
+    part = part_of(needs.T, sizes.T)
     usd, instances = usd_per_hour * part * SCALE[USD], part * SCALE[INSTANCES]
     return usd.astype(np.int64), needs[:, 0], needs[:, 2], instances.astype(np.int64)
 
@@ -197,17 +196,8 @@ def prices(moment: Moment, lineup: Lineup) -> FloatArray:
 
 def parts(needs: Sequence[Resources], supply: Supply) -> FloatArray:
     """(tasks, rows) the share of each instance that a task takes."""
-    wanted = np.array(needs, dtype=np.float64).reshape(-1, 3)
-    return part_of(wanted[:, None, :], supply.total.T[None, :, :])
-
-
-def part_of(needs: NDArray[Any], sizes: NDArray[Any]) -> FloatArray:
-    """The share of an instance that a task takes. needs, sizes: (..., 3)."""
-    found = np.zeros(np.broadcast_shapes(needs.shape, sizes.shape)[:-1])
-    for axis in range(3):
-        has = sizes[..., axis] > 0
-        found = np.maximum(found, np.where(has, needs[..., axis] / np.where(has, sizes[..., axis], 1.0), 0.0))
-    return found
+    wanted = np.array(needs, dtype=np.float64).reshape(-1, AXES)
+    return part_of(wanted.T[:, :, None], supply.sizes[:, None, :])
 
 
 def costs_on(needs: Sequence[Resources], supply: Supply, usd_per_hour: FloatArray) -> IntArray:
@@ -216,7 +206,8 @@ def costs_on(needs: Sequence[Resources], supply: Supply, usd_per_hour: FloatArra
     for each in dict.fromkeys(needs):
         part = parts([each], supply)[0]
         wanted = np.array(each, dtype=np.int64)[:, None]
-        places = np.where(wanted > 0, np.maximum(supply.free, 0) // np.maximum(wanted, 1), 1 << 40).min(axis=0)
+        free = np.concatenate([np.maximum(supply.free, 0), supply.sizes[3:]])
+        places = np.where(wanted > 0, free // np.maximum(wanted, 1), 1 << 40).min(axis=0)
         whole = max(1.0, float(places.sum()))
         usd, of_one = float((places * part * usd_per_hour).sum()) / whole, float((places * part).sum()) / whole
         known[each] = [int(usd * SCALE[USD]), each.cpu_units, each.gpus, int(of_one * SCALE[INSTANCES])]
@@ -266,12 +257,12 @@ def use_of_quotas(moment: Moment, keys: Sequence[QuotaKey]) -> dict[int, IntArra
     placed, where, key = placed[key >= 0], where[key >= 0], key[key >= 0]
     if not len(placed):
         return {}
-    sizes = np.array([*(each.total for each in instances), Resources()], dtype=np.float64)
+    sizes = np.array([*(each.size for each in instances), Resources()], dtype=np.float64)
     vcpus = np.array([*(_vcpus(moment, each.instance_type) for each in instances), 0])
     numbers, row = np.unique(table["run"][placed], return_inverse=True)
     known = state.needs_by_number()
-    needs = np.array([known.get(number, Resources()) for number in numbers.tolist()], dtype=np.int64).reshape(-1, 3)
-    units = (part_of(needs[row], sizes[where]) * vcpus[where] * OF_A_VCPU).astype(np.int64)
+    needs = np.array([known.get(number, Resources()) for number in numbers.tolist()], dtype=np.int64).reshape(-1, AXES)
+    units = (part_of(needs[row].T, sizes[where].T) * vcpus[where] * OF_A_VCPU).astype(np.int64)
     found = np.zeros((len(numbers), len(keys)), dtype=np.int64)
     np.add.at(found, (row, key), units)
     return dict(zip(numbers.tolist(), found, strict=True))

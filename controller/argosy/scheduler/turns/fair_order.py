@@ -58,7 +58,7 @@ def latest_starts(moment: Moment, runs: Sequence[Run]) -> Mapping[str, int]:
 
 def _largest_cluster(moment: Moment) -> Resources | None:
     """The cluster at its largest, with instances like the present ones. None: nothing is known of it."""
-    sizes = [each.total for each in moment.state.instances.values() if each.alive]
+    sizes = [each.size for each in moment.state.instances.values() if each.alive]
     if not sizes:
         return None
     times = max(1.0, moment.policy.max_instances / len(sizes))

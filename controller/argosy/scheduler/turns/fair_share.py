@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from argosy.model.resources import Resources
+from argosy.model.money.occupancy import part_of
+from argosy.model.resources import AXES, Resources
 from argosy.placement.arrays import FloatArray
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.fitness import Fitness
@@ -23,7 +24,7 @@ from argosy.placement.strategy import spread_attribute
 from argosy.placement.supply import Supply
 from argosy.scheduler.supply.roster import Lineup
 from argosy.scheduler.turns.asks import Ask
-from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, CapRoom, part_of, units_of
+from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, CapRoom, units_of
 from argosy.scheduler.turns.fair_order import FairOrder, Within
 from argosy.scheduler.turns.share_levels import ShareLevels
 from argosy.sharing.bounds import LENT, NO_CAP
@@ -94,7 +95,7 @@ class QueueCaps:
 
     def cut(self, wants: IntArray, given: IntArray) -> Filled:
         """As many of the wanted tasks as the caps allow, independent of free room."""
-        needs = np.array([ask.run.needs for ask in self.asks], dtype=np.int64).reshape(-1, 3)
+        needs = np.array([ask.run.needs[:3] for ask in self.asks], dtype=np.int64).reshape(-1, 3)
         limits = Limits.of(np.maximum(1, self.lineup.supply.total.sum(axis=1)), [MOST] * 3)
         ids = [ask.run.id for ask in self.asks]
         return self.order.dealt(ids, wants, needs, limits, self.order.tasks, self.within(given).without_guarantees())
@@ -105,7 +106,7 @@ class QueueCaps:
         kept, left, room = Placed(), list(unplaced), self.room
         here = self.lineup.here
         for (number, row), count in sorted(placed.items()):
-            size = Resources(*here.total[:, row].tolist())
+            size = Resources(*here.sizes[:, row].tolist())
             units = np.array(units_of(self.asks[number].run.needs, size, float(self.usd_per_hour[row])))
             free, takes = room.left[self.queue[number]], units > 0
             most = min(count, max(0, int((free[takes] // units[takes]).min(initial=count))))
@@ -122,8 +123,10 @@ class QueueCaps:
         numbers = [number for number, _ in tasks]
         rows = np.array([row for _, row in tasks], dtype=np.int64)
         counts = np.array([*tasks.values()], dtype=np.float64)
-        needs = np.array([self.asks[number].run.needs for number in numbers], dtype=np.int64).reshape(-1, 3)
-        own = part_of(needs, coming.total.T[rows]) * counts  # one row of its own for each: all rows would be a square
+        needs = np.array([self.asks[number].run.needs for number in numbers], dtype=np.int64).reshape(-1, AXES)
+        own = (
+            part_of(needs.T, coming.sizes[:, rows]) * counts
+        )  # one row of its own for each: all rows would be a square
         whole = np.zeros(len(coming))
         np.add.at(whole, rows, own)
         of_row = own / np.where(whole[rows] > 0, whole[rows], 1.0)

@@ -15,17 +15,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from argosy.model.moment import Moment
+from argosy.model.money.occupancy import part_of
+from argosy.model.resources import AXES, Resources
 from argosy.model.runs import Run
 from argosy.model.shares.sharers import sharer_of
 from argosy.model.state import State
 from argosy.placement.arrays import FloatArray
-from argosy.scheduler.turns.caps import SCALE, USD, part_of
+from argosy.scheduler.turns.caps import SCALE, USD
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.sharing.columns import MOST, IntArray
 
-Size = tuple[int, int, int]  # cpu units, MiB, GPUs
 PER_S = 1 << 20  # units of a launch a second
-_NOTHING: Mapping[Size, int] = {}
+_NOTHING: Mapping[Resources, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +34,24 @@ class ShareLevels:
     """Columns: cpu units, MiB, GPUs, dollars in the units of caps, and launches of `PER_S` a second."""
 
     capacity: IntArray  # (5,) MOST where it raises no level
-    usd: Mapping[Size, int] = field(default_factory=lambda: _NOTHING)
+    usd: Mapping[Resources, int] = field(default_factory=lambda: _NOTHING)
     """The cost of a task by its needs, if dollars are shared."""
 
     @classmethod
     def of(cls, state: State, sizes: IntArray, usd_per_hour: FloatArray, launch_rate: float) -> ShareLevels:
-        """sizes, usd_per_hour: (instances, 3) and (instances,) of all instances with places. launch_rate: per
+        """sizes, usd_per_hour: (instances, AXES) and (instances,) of all instances with places. launch_rate: per
         second, in the long run."""
         usd, launches = state.sharing.usd_per_hour, round(PER_S * launch_rate)
         if not math.isinf(usd):
             capacity = [MOST, MOST, MOST, max(1, round(usd * SCALE[USD])), launches]
             return cls(np.array(capacity, dtype=np.int64), _least_costs(state.runs.values(), sizes, usd_per_hour))
-        whole = sizes.sum(axis=0)
+        whole = sizes[:, :3].sum(axis=0)
         counts = (whole > 0) & [True, True, _several_want_gpus(state)]
         return cls(np.array([*np.where(counts, whole, MOST), MOST, launches], dtype=np.int64))
 
     def takes(self, run: Run) -> tuple[int, ...]:
         """(5,) the amounts that one task counts."""
-        return (*run.needs, self.usd.get(run.needs, 0), _launches_of_a_place(run))
+        return (*run.needs[:3], self.usd.get(run.needs, 0), _launches_of_a_place(run))
 
     def used(self, state: State, order: FairOrder) -> IntArray:
         """(sharers, 5) the amounts of the live attempts of all open runs."""
@@ -83,13 +84,13 @@ def _several_want_gpus(state: State) -> bool:
     return len(wanting) > 1
 
 
-def _least_costs(runs: Iterable[Run], sizes: IntArray, usd_per_hour: FloatArray) -> dict[Size, int]:
+def _least_costs(runs: Iterable[Run], sizes: IntArray, usd_per_hour: FloatArray) -> dict[Resources, int]:
     """By needs, on the instance where a task costs least; 0 if none is large enough."""
     kinds = np.unique(np.column_stack([sizes, usd_per_hour]), axis=0)  # few, whatever the number of instances
-    sizes, prices = kinds[:, :3], kinds[:, 3]
-    found: dict[Size, int] = {}
+    sizes, prices = kinds[:, :AXES], kinds[:, AXES]
+    found: dict[Resources, int] = {}
     for needs in {run.needs for run in runs}:
         fits = (sizes >= needs).all(axis=1)
-        costs = (part_of(np.array(needs), sizes) * prices)[fits]
+        costs = (part_of(np.array(needs)[:, None], sizes.T) * prices)[fits]
         found[needs] = round(float(costs.min(initial=math.inf)) * SCALE[USD]) if len(costs) else 0
     return found

@@ -40,5 +40,5 @@ def whose_turn(present: Present, at_most: Mapping[str, int] = NO_BOUND) -> Turns
         costs = costs_on([ask.run.needs for ask in asks], lineup.supply, usd_per_hour)
         queue = order.groups(room.names)[[order.row[ask.run.id] for ask in asks]]
         caps = QueueCaps(order, asks, lineup, room, usd_per_hour, costs, queue)
-    levels = ShareLevels.of(state, lineup.supply.total.T, usd_per_hour, long_run_launches(moment))
+    levels = ShareLevels.of(state, lineup.supply.sizes.T, usd_per_hour, long_run_launches(moment))
     return Turns(present, asks, FairShare(order, asks, levels, levels.used(state, order), caps))

@@ -73,7 +73,7 @@ class BackfillChecker(Checker):
         return min(limit_s, seen_s) + STARTING_S
 
     def _needed_at(self, instance: JSON, holder: str) -> float:
-        needs = self.facts.stored.records[holder].needs
+        needs = self.facts.stored.records[holder].needs[:3]
         total, foreign = instance["total"], instance.get("foreign") or (0, 0, 0)
         free = [all_ - other for all_, other in zip(total, foreign, strict=True)]
         there = [each for each in self._live.values() if each.instance == instance["id"]]
@@ -82,7 +82,7 @@ class BackfillChecker(Checker):
         ]
         ends = []
         for each in there:
-            taken = self.facts.stored.records[each.key.run_id].needs
+            taken = self.facts.stored.records[each.key.run_id].needs[:3]
             free = [has - need for has, need in zip(free, taken, strict=True)]
             ends.append((self._ends_at(each), taken))
         at = self.facts.world.now

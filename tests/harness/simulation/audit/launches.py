@@ -148,7 +148,7 @@ class LaunchChecker(Checker):
                 continue
             tasks[live.instance] += 1
             record = stored.records.get(live.key.run_id)
-            for axis, need in enumerate(record.needs if record else ()):
+            for axis, need in enumerate(record.needs[:3] if record else ()):
                 used[live.instance, axis] += need
         for (instance_id, axis), amount in used.items():
             instance = stored.instances.get(instance_id)

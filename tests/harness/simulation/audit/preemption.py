@@ -135,7 +135,7 @@ class PreemptionChecker(Checker):
     def _add(self, use: dict[Party, list[int]], run_id: str, tasks: int) -> None:
         needs: Resources = self.facts.stored.records[run_id].needs
         sums = use.setdefault(self._party(run_id), [0, 0, 0])
-        for axis, need in enumerate(needs):
+        for axis, need in enumerate(needs[:3]):
             sums[axis] += tasks * need
 
     def _level(self, party: Party, use: Mapping[Party, list[int]], parts: Mapping[str, int]) -> tuple[bool, Fraction]:

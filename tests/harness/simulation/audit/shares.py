@@ -87,7 +87,7 @@ class ShareChecker(SharingChecker):
             return []
         for each in stored.live.values():
             if each.key.run_id in stored.records:
-                for axis, need in enumerate(stored.records[each.key.run_id].needs):
+                for axis, need in enumerate(stored.records[each.key.run_id].needs[:3]):
                     used[each.instance, axis] += need
         return [
             name

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from argosy.model.actions import Launch
+from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.share_levels import PER_S, ShareLevels
@@ -24,7 +25,7 @@ DOLLARS = {**QUEUES, "limits": {"usdPerHour": 4}}
 def lifting_on(state: State, *instances: tuple[tuple[int, int, int], float]) -> ShareLevels:
     """Where one launch a second is what there may be."""
     sizes, prices = zip(*instances, strict=True)
-    return ShareLevels.of(state, np.array(sizes), np.array(prices), 1.0)
+    return ShareLevels.of(state, np.array([Resources(*size) for size in sizes]), np.array(prices), 1.0)
 
 
 def with_gpus(instances: int) -> State:
