@@ -74,6 +74,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "arguments": ["-v", "--x"],
         },
     ),
+    ("run ./infer --size 7 --gpu-share 8000", {"size": 7, "gpu_share": 8000}),
     (
         "run x --items I --image IMG --upload D --setup make --input s3://a/b --input s3://c --env A=1 --result none",
         {

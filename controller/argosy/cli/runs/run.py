@@ -181,6 +181,7 @@ _OPTIONS = {
     "resources.vcpus": "--vcpus",
     "resources.memory": "--memory",
     "resources.gpus": "--gpus",
+    "resources.gpuShare": "--gpu-share",
     "resources.gpuModel": "--gpu-model",
     "packages": "--with",
     "container.image": "--image",

@@ -62,6 +62,9 @@ class Terms:
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="vCPUs of a task. Default 1.")] = None
     memory: Annotated[str | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None
     gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs of a task.")] = None
+    gpu_share: Annotated[
+        int | None, typer.Option("--gpu-share", metavar="MIB", help="MiB of a GPU that it shares with other tasks.")
+    ] = None
     gpu_model: Annotated[str | None, typer.Option("--gpu-model", metavar="MODEL", help="Such as A100 or T4.")] = None
     budget: Annotated[float | None, typer.Option("--budget", metavar="USD", help="The most the run may cost.")] = None
     deadline: Annotated[str | None, typer.Option("--deadline", help="A time or a duration: 2h, 90m.")] = None
@@ -161,9 +164,10 @@ def _json(file: Path, number: int, line: str) -> Any:
 
 
 def _of_terms(terms: Terms) -> dict[str, Any]:
-    gpus = 1 if terms.gpu_model and terms.gpus is None else terms.gpus
+    share = None if terms.gpu_share is None else {"memoryMib": terms.gpu_share}
+    gpus = 1 if terms.gpu_model and terms.gpus is None and share is None else terms.gpus
     memory = int(terms.memory) if terms.memory and terms.memory.isdecimal() else terms.memory
-    resources = {"vcpus": terms.vcpus, "memory": memory, "gpus": gpus, "gpuModel": terms.gpu_model}
+    resources = {"vcpus": terms.vcpus, "memory": memory, "gpus": gpus, "gpuShare": share, "gpuModel": terms.gpu_model}
     parts: dict[str, dict[str, Any]] = {
         "resources": resources,
         "capacity": {"budgetUsd": terms.budget, "deadline": terms.deadline},

@@ -60,7 +60,8 @@ def _summary(parsed: Any) -> str:
     if not needs:
         return f"{form['name']}, {tasks}, sized by the task definition {form['taskDefinition']}"
     gpus = f", {needs['gpus']} GPU" if needs.get("gpus") else ""
-    return f"{form['name']}, {tasks} of {needs['vcpus']:g} vCPU, {needs['memory']:,} MiB{gpus}"
+    share = f", {needs['gpuShare']['memoryMib']:,} MiB of a GPU" if "gpuShare" in needs else ""
+    return f"{form['name']}, {tasks} of {needs['vcpus']:g} vCPU, {needs['memory']:,} MiB{gpus}{share}"
 
 
 def schema(session: Session) -> None:

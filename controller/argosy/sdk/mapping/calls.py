@@ -40,14 +40,15 @@ _NAME = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskTerms:
-    """The settings of each task. memory: MiB. image: None = Argosy's, of this Python. attempts: tries of a task that
-    crashes.
+    """The settings of each task. memory: MiB. gpu_share: MiB of a GPU that it shares; 0 = none. image: None =
+    Argosy's, of this Python. attempts: tries of a task that crashes.
     budget: US dollars, of a run. packages: requirements, resolved once and installed for every task.
     """
 
     vcpus: float = 1
     memory: int = 1024
     gpus: int = 0
+    gpu_share: int = 0
     image: str | None = None
     attempts: int = 3
     budget: float | None = None
@@ -69,7 +70,12 @@ class TaskTerms:
             "inputs": inputs,
             "result": "folder",
             "container": {"image": self.image},
-            "resources": {"vcpus": self.vcpus, "memory": self.memory, "gpus": self.gpus},
+            "resources": {
+                "vcpus": self.vcpus,
+                "memory": self.memory,
+                "gpus": self.gpus,
+                **({"gpuShare": {"memoryMib": self.gpu_share}} if self.gpu_share else {}),
+            },
             "array": {"size": tasks, "partSuffix": ".pkl"},
             "retryStrategy": {"attempts": self.attempts, "evaluateOnExit": [{"onExitCode": "64", "action": "EXIT"}]},
             **({"capacity": {"budgetUsd": self.budget}} if self.budget is not None else {}),

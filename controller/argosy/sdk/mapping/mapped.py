@@ -35,6 +35,7 @@ def map_items(  # noqa: PLR0913 - users name them
     vcpus: float = 1,
     memory: int = 1024,
     gpus: int = 0,
+    gpu_share: int = 0,
     image: str | None = None,
     attempts: int = 3,
     budget: float | None = None,
@@ -47,9 +48,10 @@ def map_items(  # noqa: PLR0913 - users name them
     The run is submitted at once. An exception of the function is raised when its turn comes, with the traceback of the
     task as its `__cause__`; return_exceptions=True gives it in place of the result. The call is not tried again; a task
     that crashes is, `attempts` times. Closing the iterator, or an exception that it raises, cancels the run.
-    batch: items of a task; None = about the square root of their number. vcpus, memory (MiB), gpus: of a task. image:
-    None = Argosy's, of this Python's version. budget: US dollars that the run may cost. packages: requirements that the
-    function imports, such as `["pandas"]`. client: None = `argosy.Client()`.
+    batch: items of a task; None = about the square root of their number. vcpus, memory (MiB), gpus: of a task.
+    gpu_share: MiB of a GPU that a task shares with others, in place of gpus. image: None = Argosy's, of this Python's
+    version. budget: US dollars that the run may cost. packages: requirements that the function imports, such as
+    `["pandas"]`. client: None = `argosy.Client()`.
     Raises `argosy.CannotPickle` for a function or an item that cannot be sent, and ArgosyError.
     """
     check_batch(batch)
@@ -57,6 +59,7 @@ def map_items(  # noqa: PLR0913 - users name them
         vcpus=vcpus,
         memory=memory,
         gpus=gpus,
+        gpu_share=gpu_share,
         image=image,
         attempts=attempts,
         budget=budget,

@@ -93,6 +93,11 @@ def test_every_option_has_its_field(folder: Path) -> None:
     }
 
 
+def test_a_share_of_a_gpu_of_a_model_asks_for_no_whole_gpu(folder: Path) -> None:
+    found = dry("./simulate.sh", "--size", "7", "--gpu-share", "8000", "--gpu-model", "T4")
+    assert found["resources"] == {"gpuShare": {"memoryMib": 8000}, "gpuModel": "T4"}
+
+
 @pytest.mark.parametrize(
     ("words", "run", "workdir"),
     [

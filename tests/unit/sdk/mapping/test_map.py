@@ -14,6 +14,7 @@ import pytest
 import argosy
 from argosy.sdk.mapping.calls import TaskTerms, batch_size, run_name, stock_image
 from argosy.sdk.mapping.worker import python_version
+from argosy.spec.parse import parse_spec
 from tests.fakes.calling import CallingWorld
 from tests.fakes.waiting import until
 
@@ -33,6 +34,12 @@ def test_results_come_in_the_order_of_the_items(deployment: CallingWorld) -> Non
     assert results.run is not None
     [spec] = deployment.specs
     assert (spec["name"], spec["array"]) == ("map-lambda", {"size": 7, "partSuffix": ".pkl"})
+
+
+def test_a_run_asks_for_the_share_of_a_gpu_that_each_task_gets(tmp_path: Path) -> None:
+    spec = TaskTerms(gpu_share=8_000).spec("x", 1, [], tmp_path)
+    assert spec["resources"] == {"vcpus": 1, "memory": 1024, "gpus": 0, "gpuShare": {"memoryMib": 8_000}}
+    parse_spec({**spec, "container": None, "inputs": ["s3://bucket/x/"]})
 
 
 def test_a_run_asks_for_what_each_task_gets(deployment: CallingWorld) -> None:
