@@ -279,6 +279,19 @@ def test_a_container_gets_the_gpus_of_this_machine_that_are_its_own(
     assert not any(word.startswith("CUDA_VISIBLE_DEVICES") for word in words)
 
 
+def test_a_container_that_shares_a_gpu_has_the_pipes_of_mps_and_the_machines_shared_memory(
+    tmp_path: Path,
+) -> None:
+    pipes = tmp_path / "pipes"
+    box = Isolation("i", gpus=NVIDIA[:1], mps_pipes=pipes, shared_memory_mib=64)
+    told = {"CUDA_MPS_PIPE_DIRECTORY": str(pipes)}
+    words = run_arguments(ContainerEngine("podman"), "n", Program([], told, tmp_path, None, isolation=box))
+    assert words[words.index("--ipc") + 1] == "host"
+    assert words[words.index("--volume") + 1] == f"{pipes}:{pipes}"
+    assert "--shm-size" not in words  # engines refuse it beside the machine's
+    assert f"CUDA_MPS_PIPE_DIRECTORY={pipes}" in words
+
+
 def test_a_program_without_an_image_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no image"):
         run_arguments(ContainerEngine("podman"), "n", Program([], {}, tmp_path, None))

@@ -6,7 +6,7 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -21,7 +21,8 @@ from argosy.local.agents.agent import AgentOptions, Agents, Host
 from argosy.local.agents.log_shipper import LogShipper, LogStore
 from argosy.local.containers.container import LOOPBACK
 from argosy.local.containers.runtime import Runtime
-from argosy.local.gpus import GpuStock
+from argosy.local.gpus import Gpu, GpuStock
+from argosy.local.mps import MpsDaemon
 from argosy.local.options import LocalOptions
 
 DOCKER_BLOCKS_S = 18.0  # 180 s on AWS, in proportion to the patience here
@@ -42,6 +43,7 @@ class LocalCell:
         self._policy = settings.policy()
         self._forward = forward
         self._stock: GpuStock | None = None
+        self._daemons: Mapping[str, MpsDaemon] = {}
         self._readings = set(options.readings)
         aws = AwsRegion(time.time, region, account, self._emit, lambda service: _new_id, self._readings)
         prices = walking_prices(self._catalogue)
@@ -56,9 +58,10 @@ class LocalCell:
             tags = {"argosy:stage": settings.stage, "Name": settings.prefix}
             self.ec2.add_launch_template(f"{settings.prefix}-{name}", image_id=image_id, tags=tags)
 
-    def use(self, stock: GpuStock) -> None:
-        """Its instances get GPUs of this machine, which all Regions share; otherwise GPUs are simulated."""
-        self._stock = stock
+    def use(self, stock: GpuStock, daemons: Mapping[str, MpsDaemon]) -> None:
+        """Its instances get GPUs of this machine, which all Regions share; otherwise GPUs are simulated. daemons: by
+        the id of a GPU that tasks can share."""
+        self._stock, self._daemons = stock, daemons
         self.ec2.on_launched.append(lambda each: stock.take(each.instance_id, self._gpus(each.instance_type)))
 
     def start(
@@ -95,12 +98,17 @@ class LocalCell:
         if self._stock and len(gpus) < kind.gpus:
             self.ec2.lose(instance.instance_id)  # another Region took the last one at the same moment
         elif DOCKER_BLOCKS in self._readings:
-            host = Host(instance.instance_id, kind, instance.zone, self._policy.own_attributes_of(kind.name), gpus)
+            host = self._host(instance, self._policy.own_attributes_of(kind.name), gpus)
             joins_at = time.time() + DOCKER_BLOCKS_S
             self.ec2.ledger.later(joins_at, partial(self._agents.post_up, host, instance.image_id))
         else:
-            host = Host(instance.instance_id, kind, instance.zone, self._policy.attributes_of(kind.name), gpus)
+            host = self._host(instance, self._policy.attributes_of(kind.name), gpus)
             self._agents.post_up(host, instance.image_id)
+
+    def _host(self, instance: Ec2Instance, attributes: Mapping[str, str], gpus: tuple[Gpu, ...]) -> Host:
+        daemons = {gpu.id: self._daemons[gpu.id] for gpu in gpus if gpu.id in self._daemons}
+        kind = self._catalogue[instance.instance_type]
+        return Host(instance.instance_id, kind, instance.zone, attributes, gpus, daemons)
 
     def _emit(self, message: dict[str, Any]) -> None:
         """Called under the models' locks, in order."""

@@ -43,6 +43,7 @@ from argosy.local.moto.app import MotoApp
 from argosy.local.moto.events import MotoRules
 from argosy.local.moto.logs import MotoLogs
 from argosy.local.moto.schedules import MotoSchedules
+from argosy.local.mps import MpsDaemon, can_share
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
 from argosy.local.server.protocol import OwnService
@@ -140,10 +141,21 @@ class LocalAws:
 
     def _make_models(self) -> None:
         stock = GpuStock(self.options.gpus)
+        self._daemons = self._mps_daemons()
         for region in self.options.settings.cells:
             self.cells[region] = LocalCell(region, ACCOUNT, self.options, self._send)
             if stock.gpus:
-                self.cells[region].use(stock)
+                self.cells[region].use(stock, self._daemons)
+
+    def _mps_daemons(self) -> dict[str, MpsDaemon]:
+        """By the id of each GPU of this machine that tasks can share."""
+        if not self.options.gpus or not can_share(self.options.gpus):
+            return {}
+        folder = self._scratch()
+        found = {gpu.id: MpsDaemon(gpu, folder / str(place)) for place, gpu in enumerate(self.options.gpus)}
+        for daemon in found.values():
+            self._parts.callback(daemon.end)
+        return found
 
     def _serve(self) -> None:
         self._moto = moto = MotoApp()
@@ -188,6 +200,8 @@ class LocalAws:
         options = self.options
         followers = Followers()
         self._parts.callback(followers.close)
+        for daemon in self._daemons.values():
+            followers.shares(daemon.pipes)
         if options.engine is None:
             return ImageStore(options.images_root, options.pythons, self._scratch(), followers)
         followers.label(options.engine, label(self._server.port))

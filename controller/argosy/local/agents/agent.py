@@ -16,7 +16,7 @@ import threading
 import traceback
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from argosy.local.containers.container import Surroundings
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.runtime import Runtime
 from argosy.local.gpus import Gpu
+from argosy.local.mps import MpsDaemon
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType
 
 _GPU_NAMESPACE = uuid.UUID("6f0e2c1a-4f0b-4d5e-9b7a-2f1f4f6f1d11")
@@ -43,6 +44,7 @@ class Host:
         default_factory=dict
     )  # the owner's, as in the agent's ECS_INSTANCE_ATTRIBUTES
     gpus: tuple[Gpu, ...] = ()  # of this machine; none: those of its type are simulated
+    daemons: Mapping[str, MpsDaemon] = field(default_factory=dict)  # by id, of `gpus` if tasks can share them
 
     @property
     def gpu_ids(self) -> tuple[str, ...]:
@@ -55,8 +57,8 @@ class Host:
 
     @property
     def shares_gpus(self) -> bool:
-        """Whether tasks can share them: simulated ones of a type that shares."""
-        return not self.gpus and self.instance_type.shared_gpu_mib > 0
+        """Whether tasks can share them."""
+        return self.instance_type.shared_gpu_mib > 0 and (not self.gpus or bool(self.daemons))
 
     def registration(self, cluster: str, image_id: str | None) -> dict[str, Any]:
         """The agent's RegisterContainerInstance."""
@@ -78,11 +80,17 @@ class Host:
             "instanceIdentityDocument": json.dumps(identity),
             "totalResources": resources,
             "platformDevices": [
-                {"id": gpu, "type": "GPU", "gpuInfo": {"memoryInMiB": kind.shared_gpu_mib}} for gpu in self.gpu_ids
+                {"id": gpu, "type": "GPU", "gpuInfo": {"memoryInMiB": mib}} for gpu, mib in self._gpu_memory()
             ],
             "attributes": [{"name": name, "value": value} for name, value in self._attributes(image_id).items()],
             "versionInfo": {"agentVersion": "1.105.1", "agentHash": "argosy", "dockerVersion": "argosy-local"},
         }
+
+    def _gpu_memory(self) -> Iterable[tuple[str, int]]:
+        """MiB of each GPU, by id."""
+        if self.gpus:
+            return [(gpu.id, gpu.memory_mib) for gpu in self.gpus]
+        return [(gpu, self.instance_type.shared_gpu_mib) for gpu in self.gpu_ids]
 
     def _attributes(self, image_id: str | None) -> dict[str, str]:
         kind = self.instance_type
@@ -306,7 +314,9 @@ class Agents:
         if shutil.disk_usage(options.scratch).free < options.min_free_bytes:
             return execution.refuse(f"{_DISK_FULL}: the disk of {options.scratch} is full")
         host = instance.host
-        around = Surroundings(options.environment, host.gpu_ids, options.stop_timeout_s, gpus=host.gpus)
+        around = Surroundings(
+            options.environment, host.gpu_ids, options.stop_timeout_s, gpus=host.gpus, daemons=host.daemons
+        )
         return execution.start(self._runtime, self._shipper, around)
 
     def _reporter(self, instance: _Instance) -> Callable[[TaskReport], None]:

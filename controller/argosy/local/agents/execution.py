@@ -15,6 +15,7 @@ from argosy.local.containers.container import LocalContainer, Surroundings, cont
 from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.process import Ended
 from argosy.local.containers.runtime import Running, Runtime
+from argosy.local.mps import MpsError
 from argosy.model.run_terms import SERVICE_GROUP
 
 FLUSH_S = 5.0  # how long a task's end may wait for its last log lines
@@ -52,6 +53,7 @@ class TaskExecution:
         self._planned: list[LocalContainer] = []
         self._processes: dict[str, Running] = {}
         self._ended: dict[str, Ended] = {}
+        self._lost: set[str] = set()  # names of those that ended with the MPS daemon of their GPU
         self._tell_health = tell_health
         self._watchers: dict[str, HealthWatcher] = {}
         self._silent = self._has_lines = False
@@ -85,6 +87,8 @@ class TaskExecution:
                     shipper.open(*each.log)
         except CannotPullError as fault:
             return self.refuse(f"CannotPullContainerError: {fault}")
+        except MpsError as fault:
+            return self.refuse(f"ResourceInitializationError: {fault}")
         except (LogRefusedError, OSError) as fault:  # such as a full disk
             return self.refuse(f"ResourceInitializationError: failed to validate logger args: {fault}")
         for each in self._planned:
@@ -165,8 +169,10 @@ class TaskExecution:
                     watcher.start()
 
     def _note_end(self, each: LocalContainer, ended: Ended) -> None:
+        why_lost = each.why_lost() if ended.exit_code else ""
         with self._guard:
-            self._ended[each.name] = ended
+            self._ended[each.name] = Ended(ended.exit_code, why_lost) if why_lost else ended
+            self._lost |= {each.name} if why_lost else set()
             watcher = self._watchers.get(each.name)
         if watcher is not None:
             watcher.stop()
@@ -191,7 +197,8 @@ class TaskExecution:
             if each.bindings:
                 entry["networkBindings"] = [port.as_binding() for port in each.bindings]
             if ended is not None:
-                entry["exitCode"] = ended.exit_code
+                if each.name not in self._lost:
+                    entry["exitCode"] = ended.exit_code
                 if ended.reason:
                     entry["reason"] = ended.reason
             found.append(entry)

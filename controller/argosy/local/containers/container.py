@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from argosy.local.containers.images import Image
 from argosy.local.containers.process import Isolation, Program
 from argosy.local.containers.program_run import program_environment
 from argosy.local.gpus import Gpu, visible
+from argosy.local.mps import MpsDaemon, limits_of
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
 from argosy.model.services.ports import PORT_VARIABLE
 
@@ -75,6 +77,7 @@ class LocalContainer:
     log: tuple[str, str] | None  # group and stream; None: the lines are dropped
     bindings: tuple[PortOfTask, ...] = ()
     health: Mapping[str, Any] | None = None  # its healthCheck
+    why_lost: Callable[[], str] = str  # why its failure is that of the machine; "" = it is its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +90,28 @@ class Surroundings:
     stop_timeout_s: float | None = None  # replaces stopTimeout; tests and demonstrations are in a hurry
     free_port: Callable[[], int] = free_port
     gpus: Sequence[Gpu] = ()
+    daemons: Mapping[str, MpsDaemon] = field(default_factory=dict)  # by id, of those that tasks can share
 
 
 def container_of(
     definition: Mapping[str, Any], task: Mapping[str, Any], image: Image, around: Surroundings
 ) -> LocalContainer:
-    """One container definition of `task` (as DescribeTasks shows it) on a host."""
+    """One container definition of `task` (as DescribeTasks shows it) on a host. Raises MpsError if the GPU that it
+    shares cannot be shared."""
     name = definition["name"]
     override = _named(task.get("overrides", {}).get("containerOverrides", ()), name)
-    gpu_ids = _named(task.get("containers", ()), name).get("gpuIds") or ()
+    shown = _named(task.get("containers", ()), name)
+    gpu_ids, sharing = shown.get("gpuIds") or (), shown.get("gpuSharingStrategy")
+    daemon = around.daemons.get(gpu_ids[0]) if sharing and gpu_ids else None
+    start = daemon.start() if daemon else 0
     environment = {
         **around.environment,
         **image.environment,
         **_pairs(definition.get("environment", ())),
         **_pairs(override.get("environment", ())),
         **_gpu_environment(gpu_ids, around),
+        **(limits_of(sharing) if sharing else {}),
+        **({"CUDA_MPS_PIPE_DIRECTORY": str(daemon.pipes)} if daemon else {}),
     }
     bindings = tuple(bound(definition, around.free_port))
     if not image.reference:
@@ -125,9 +135,12 @@ def container_of(
         if image.reference
         else None,
     )
+    if daemon and program.isolation:
+        program = replace(program, isolation=replace(program.isolation, mps_pipes=daemon.pipes))
     log = _log_of(definition, name, task["taskArn"])
     essential = bool(definition.get("essential", True))
-    return LocalContainer(name, essential, program, log, bindings, definition.get("healthCheck"))
+    why_lost = partial(daemon.why_lost, start) if daemon else str
+    return LocalContainer(name, essential, program, log, bindings, definition.get("healthCheck"), why_lost)
 
 
 def _isolation(

@@ -282,7 +282,10 @@ def _bounds(memory_mib: int | None, box: Isolation) -> list[str]:
     words += ["--cpu-shares", str(box.cpu_units)] if box.cpu_units else []
     words += ["--user", box.user] if box.user else []
     words += ["--read-only"] if box.read_only else []
-    words += ["--shm-size", f"{box.shared_memory_mib}m"] if box.shared_memory_mib else []
+    if box.mps_pipes:  # MPS shares memory with its clients through the machine's /dev/shm
+        words += ["--ipc", "host", "--volume", f"{box.mps_pipes}:{box.mps_pipes}"]
+    elif box.shared_memory_mib:
+        words += ["--shm-size", f"{box.shared_memory_mib}m"]
     for path, size_mib in box.tmpfs:
         words += ["--tmpfs", f"{path}:size={size_mib}m"]
     return words

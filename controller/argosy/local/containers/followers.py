@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from argosy.local.containers import mourner
@@ -56,6 +57,10 @@ class Followers:
     def forget(self, group: int) -> None:
         """All of the group has been killed; its id may be used again from now on."""
         self._tell(mourner.ENDED, str(group))
+
+    def shares(self, pipes: Path) -> None:
+        """The folder of the pipes of an MPS daemon, which is to end with local mode."""
+        self._tell(mourner.SHARED, str(pipes))
 
     def label(self, engine: str, label: str) -> None:
         """Containers of this engine with this label are ours."""

@@ -49,6 +49,7 @@ class Isolation:
     tmpfs: tuple[tuple[str, int], ...] = ()
     shared_memory_mib: int | None = None  # of /dev/shm; None: the engine's own 64
     gpus: tuple[Gpu, ...] = ()
+    mps_pipes: Path | None = None  # the folder through which it shares a GPU
     published: tuple[tuple[int, int, str], ...] = ()  # (port of this machine, port in the container, protocol)
 
 

@@ -7,14 +7,18 @@ import json
 import re
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from argosy.cli.here.local import cannot_start, pythons_of, settings_of, try_port, welcome
+from argosy.cli.here.local import cannot_start, machine, pythons_of, settings_of, try_port, welcome
 from argosy.cli.here.runtime import engine_of
 from argosy.cli.problems import CliError
+from argosy.local.gpus import Gpu
+from argosy.local.options import LocalOptions
 from tests.container_engines import install_fake
+from tests.fakes.mps import install_mps
 
 
 def test_the_welcome_names_the_next_commands() -> None:
@@ -169,3 +173,15 @@ def test_a_taken_port_is_reported_before_anything_is_made() -> None:
 
 def test_behind_the_last_port_a_free_one_is_proposed() -> None:
     assert cannot_start(65_535, OSError(errno.EADDRINUSE, "in use")).next_step.endswith("--port 0")
+
+
+def test_the_greeting_says_why_gpus_are_not_shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    gpu = Gpu("GPU-a", "0", "NVIDIA H200", 143_771)
+    assert machine(LocalOptions()).endswith("GiB, simulated GPUs.")
+    without = "1 x NVIDIA H200 (140 GiB). Its GPUs are not shared: nvidia-cuda-mps-control is not installed."
+    assert machine(LocalOptions(gpus=(gpu,))).endswith(without)
+    install_mps(tmp_path)
+    assert machine(LocalOptions(gpus=(gpu,))).endswith("1 x NVIDIA H200 (140 GiB).")
+    slices = LocalOptions(gpus=(replace(gpu, id="MIG-c"),))
+    assert machine(slices).endswith("not shared: that takes whole GPUs of NVIDIA.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from argosy.local.agents.execution import TaskExecution, TaskReport
 from argosy.local.agents.log_shipper import LogRefusedError, LogShipper
 from argosy.local.containers.container import Surroundings
 from argosy.local.containers.images import ImageStore
+from argosy.local.gpus import Gpu
+from argosy.local.mps import MpsDaemon
+from tests.fakes.mps import install_mps
 
 WAITED_S = 0.5  # long enough for a report that must not come
 
@@ -92,6 +96,53 @@ def test_a_log_group_that_does_not_exist_is_the_reason_and_nothing_is_started(
     stopped = reports.get_nowait()
     said = "ResourceInitializationError: failed to validate logger args: the log group g does not exist"
     assert (stopped.status, stopped.reason, reports.empty()) == ("STOPPED", said, True)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MpsDaemon:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    install_mps(tmp_path)
+    return MpsDaemon(Gpu("GPU-a", "0", "NVIDIA H200", 143_771), tmp_path / "mps")
+
+
+SHARING = {"name": "main", "gpuIds": ["GPU-a"], "gpuSharingStrategy": {"nvidiaMps": {"memory": 10}}}
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (
+            'rm "$CUDA_MPS_PIPE_DIRECTORY/control"; exit 1',
+            {"reason": "the MPS daemon of GPU-a, which the task shared, has ended"},
+        ),
+        ("exit 1", {"exitCode": 1}),
+        ('rm "$CUDA_MPS_PIPE_DIRECTORY/control"; exit 0', {"exitCode": 0}),
+    ],
+)
+def test_a_failure_after_the_end_of_the_mps_daemon_has_no_exit_code_and_so_counts_as_a_loss(
+    images: ImageStore, shipper: LogShipper, logs: SlowLogs, daemon: MpsDaemon, program: str, told: dict[str, Any]
+) -> None:
+    (images.root / "tool" / "Dockerfile").write_text(f"FROM x\nENTRYPOINT {json.dumps(['sh', '-c', program])}")
+    logs.let_through.set()
+    reports: queue.Queue[TaskReport] = queue.Queue()
+    execution = TaskExecution({**TASK, "containers": [SHARING]}, DEFINITION, reports.put)
+    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ("GPU-a",), daemons={"GPU-a": daemon}))
+    execution.join(120)
+    assert reports.get(timeout=30).status == "RUNNING"
+    assert reports.get(timeout=30).containers == [{"containerName": "main", "status": "STOPPED", **told}]
+
+
+def test_a_daemon_that_does_not_start_is_the_reason_and_nothing_is_started(
+    images: ImageStore, shipper: LogShipper, daemon: MpsDaemon, tmp_path: Path
+) -> None:
+    install_mps(tmp_path, "exit 3")
+    reports: queue.Queue[TaskReport] = queue.Queue()
+    execution = TaskExecution({**TASK, "containers": [SHARING]}, DEFINITION, reports.put)
+    execution.start(images, shipper, Surroundings({}, ("GPU-a",), daemons={"GPU-a": daemon}))
+    said = (
+        "ResourceInitializationError: the MPS daemon of GPU-a cannot be started: nvidia-cuda-mps-control ended with 3"
+    )
+    assert reports.get_nowait().reason == said
 
 
 def test_a_program_that_ends_at_once_is_running_before_it_is_stopped(

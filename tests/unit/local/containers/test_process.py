@@ -195,8 +195,12 @@ def test_programs_of_a_local_mode_that_is_killed_are_killed_with_all_they_starte
 
 def test_what_has_ended_is_not_mourned_and_an_orderly_end_leaves_nothing_to_do() -> None:
     lines = ["+ 1", "+ 2", "- 1", "label podman argosy.local.port=1"]
-    assert mourner.watch(lines) == ({2}, [("podman", "argosy.local.port=1")])
-    assert mourner.watch([*lines, "well"]) == (set(), [])
+    assert mourner.watch([*lines, "mps /tmp/a b/pipes"]) == (
+        {2},
+        [("podman", "argosy.local.port=1")],
+        ["/tmp/a b/pipes"],
+    )
+    assert mourner.watch([*lines, "well"]) == (set(), [], [])
 
 
 def test_containers_of_a_local_mode_that_is_killed_are_removed(tmp_path: Path) -> None:
@@ -205,7 +209,7 @@ def test_containers_of_a_local_mode_that_is_killed_are_removed(tmp_path: Path) -
     engine.chmod(0o700)
     gone = subprocess.Popen(["true"])
     gone.wait()
-    mourner.clean([gone.pid], [(str(engine), "mine=1")])
+    mourner.clean([gone.pid], [(str(engine), "mine=1")], [])
     assert log.read_text().splitlines() == ["ps --all --quiet --filter label=mine=1", "rm --force one two"]
 
 
