@@ -10,9 +10,11 @@ import pytest
 
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.instances import InstanceStatus
+from argosy.model.runs import RunStatus
 from argosy.model.services.environments import DeploymentStatus
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import submit_request
+from tests.fakes.throwing import any_of, named, names_run, throwing
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled, index_of
 from tests.scenarios.services import FOR_EVER_S, run_of, state_of, status, web
@@ -315,6 +317,31 @@ def test_what_is_frozen_follows_no_instance_and_a_deleted_daemon_leaves_nothing(
     ask(cluster, "delete")
     until(cluster, lambda: DAEMON not in state_of(cluster).environments)
     assert not on_instances(cluster)
+
+
+@pytest.mark.parametrize("is_first_deleted", [True, False], ids=["deleted, then suspended", "suspended, then deleted"])
+def test_the_controller_rests_once_a_suspended_daemon_is_deleted_and_its_tasks_have_ended(
+    is_first_deleted: bool,
+) -> None:
+    cluster = cluster_of(batch_s=300.0)
+    deploy(cluster)
+    work(cluster, 3, {"vcpus": 1, "memory": 512})  # the daemon has one task
+    until(cluster, lambda: is_followed(cluster))
+    (run_id,) = state_of(cluster).environments[DAEMON].runs()
+    cluster.faulty = True
+    with throwing(named("model.tasks.TaskTable.counts"), any_of(lambda value: names_run(value, run_id, 1))):
+        if is_first_deleted:
+            ask(cluster, "delete")
+        until(cluster, lambda: run_id in state_of(cluster).suspended or is_first_deleted)
+        if not is_first_deleted:
+            ask(cluster, "delete")
+        cluster.run_to_rest(1800.0)
+    assert not on_instances(cluster)
+    assert not cluster.live_instances()
+    record = cluster.record(run_id)
+    assert record.status is RunStatus.CANCELLED
+    assert record.status_reason.startswith("its environment was deleted; ")
+    assert not state_of(cluster).environments
 
 
 def test_rows_are_taken_again_and_never_taken_away() -> None:

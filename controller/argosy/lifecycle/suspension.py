@@ -22,6 +22,7 @@ from argosy.model.suspensions import MAX_REASON, MOST_S, Suspension, pause_s, re
 
 GIVEN_UP = "given up: the controller {}"
 CANCELLED = "cancelled while it was suspended"
+DELETED = "its environment was deleted"
 REFUSED = "the request to {} it could not be carried out, and is not retried"
 
 
@@ -110,12 +111,15 @@ def refuse(state: State, request: Request, stored: RunRecord | None, now: float)
 
 
 def pass_time(state: State, now: float, policy: Policy) -> None:
-    """Stop tasks of runs suspended for too long, and close runs on which the controller has failed for a day. A run on
-    which this fails as well is closed at once: nothing else could be left out.
+    """Stop tasks of runs suspended for too long. Close runs on which the controller has failed for a day, and those of
+    an environment that is being deleted. A run on which this fails as well is closed at once: nothing else could be
+    left out.
     """
     for run_id, found in list(state.suspended.items()):
         try:
-            if now - found.since >= MOST_S:
+            if any(env.deleting and run_id in env.all_runs() for env in state.environments.values()):
+                close(state, run_id, RunStatus.CANCELLED, DELETED, now)
+            elif now - found.since >= MOST_S:
                 close(state, run_id, RunStatus.FAILED, GIVEN_UP.format("failed to process this run for a day"), now)
             else:
                 suspended_tasks.stop_unwatched(state, found, now, policy)

@@ -5,8 +5,9 @@ are alive.
 
 The controller may have suspended a run of an environment because its own code fails on that run. Then only the
 resources of the run's attempts are known. If the suspended run is the target revision, the environment is left
-unchanged. If it is another revision, or the environment is being deleted, the other runs continue: the suspended run's
-tasks count as alive but not as healthy, and none of them is stopped for the others.
+unchanged. If it is another revision, the other runs continue: the suspended run's tasks count as alive but not as
+healthy, and none of them is stopped for the others. If the environment is being deleted, the run is closed
+(`lifecycle.suspension`).
 """
 
 from __future__ import annotations

@@ -119,10 +119,12 @@ class EfficiencyChecker(Checker):
         """Whether every submitted run has ended, and no instance of ours is alive or requested."""
         facts = self.facts
         done = len(facts.stored.records) == len(facts.jobs)
-        services = any(not env.is_daemon for env in facts.stored.environments.values())
+        environments = facts.stored.environments.values()
+        services = any(not env.is_daemon for env in environments)
         done = done and not (services or facts.stored.floor.instances)
+        kept = {run_id for env in environments if not env.deleting for run_id in env.all_runs()}
         ended = all(
-            record.has_ended or (record.is_daemon and not record.suspended_at)
+            record.has_ended or (record.is_daemon and not (record.suspended_at and record.id in kept))
             for record in facts.stored.records.values()
         )
         asked = any(fleet.total_target for fleet in facts.regions.fleets() if fleet.is_live and fleet.tags)

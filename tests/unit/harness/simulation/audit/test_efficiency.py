@@ -7,6 +7,7 @@ from dataclasses import replace
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
 from argosy.model.runs import RunStatus
+from argosy.model.services.environments import Environment, Revision
 from argosy.model.stored.run_record import RunRecord
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world
@@ -35,9 +36,13 @@ def test_a_call_that_is_made_in_every_tick_is_a_violation_and_one_a_minute_is_no
     assert stopped(5 * FREE, every_s=60.0) == []
 
 
-def awake_for(seconds: float, *runs: RunRecord, controllers: int = 1) -> list[str]:
-    """With no other run and no instance, once the faults have ended."""
+def awake_for(seconds: float, *runs: RunRecord, controllers: int = 1, deleting: bool = False) -> list[str]:
+    """With no other run and no instance, once the faults have ended. deleting: the environments of the runs."""
     facts, checker = checked()
+    for run in runs:
+        revision = Revision(1, 0.0, run.id)
+        env = Environment(run.id, 0.0, 1, 1, [revision], is_daemon=True, deleting=deleting)
+        facts.stored.environments[run.id] = env
     facts.jobs.update({run.id: SMALL_JOB for run in runs})
     facts.stored.records.update({run.id: run for run in runs})
     facts.faults_ended_at = facts.world.now
@@ -52,10 +57,11 @@ def test_a_controller_that_works_on_with_nothing_to_wait_for_is_one_after_some_s
     assert awake_for(AWAKE_S + 1) == ["awake"]
 
 
-def test_a_daemon_keeps_no_controller_awake_unless_it_is_suspended() -> None:
+def test_a_daemon_keeps_no_controller_awake_unless_it_is_suspended_and_not_being_deleted() -> None:
     daemon = replace(RunRecord.of_unreadable("watch"), status=RunStatus.RUNNING, is_daemon=True)
     assert awake_for(AWAKE_S + 1, daemon) == ["awake"]
     assert awake_for(AWAKE_S + 1, replace(daemon, suspended_at=1.0)) == []
+    assert awake_for(AWAKE_S + 1, replace(daemon, suspended_at=1.0), deleting=True) == ["awake"]
 
 
 def test_controllers_that_no_lease_keeps_apart_may_repeat_what_the_others_did() -> None:
