@@ -36,11 +36,13 @@ def drain(state: State, request: DrainRequest, now: float) -> None:
         _cordon(state, instance, now)
 
 
-def end_drain(state: State, instance: Instance, now: float) -> None:
-    """At its end, the instance may get work, and ECS has to hear that; then nothing is left of the drain."""
-    if instance.drain_until <= now:
-        if instance.status is not InstanceStatus.DRAINING:
-            instance.drain_until = 0.0
+def pass_time(state: State, instance: Instance, now: float) -> None:
+    """At the end of its drain, the instance may get work, and ECS has to hear that; then nothing is left of the drain.
+    Once a cordon with another reason is lifted, the drain or impairment is the reason again."""
+    is_over = 0 < instance.drain_until <= now
+    if is_over and instance.status is not InstanceStatus.DRAINING:
+        instance.drain_until = 0.0
+    if is_over or not instance.cordon:
         _cordon(state, instance, now)
 
 

@@ -264,8 +264,8 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
     for instance in state.instances.values():
         if instance.losing:
             lost_hosts.settle(state, instance, policy)
-        if instance.drain_until:
-            host_care.end_drain(state, instance, now)
+        if instance.drain_until or instance.impaired:
+            host_care.pass_time(state, instance, now)
 
 
 def replaces_registration(instance: Instance, seen: ContainerInstanceSeen) -> bool:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from argosy.lifecycle.apply import pass_time
 from argosy.model.actions import Terminate
 from argosy.model.events import (
+    Event,
     HostStateChanged,
     LaunchAccepted,
     Observed,
@@ -18,6 +20,7 @@ from argosy.model.tasks import TaskStatus
 from tests.builders import (
     CELL,
     NOW,
+    POLICY,
     begun,
     container_instance,
     host,
@@ -91,6 +94,27 @@ def test_what_drains_or_is_impaired_keeps_a_cordon_for_another_reason_and_all_th
     instance = stored(state, items).instances[instance_id(1)]
     assert (instance.cordon, instance.drain_until) == ("registered 0 of 1 GPUs", NOW + 3600)
     assert instance.impaired == {"ecs": "ECS says IMPAIRED"}
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (DrainAsked(DrainRequest(NOW, instance_id(1), NOW + 3600)), "drained by a user until 2027-01-15 09:00:00 UTC"),
+        (HostHealthChanged(instance_id(1), "ECS says IMPAIRED", NOW), "impaired: ECS says IMPAIRED"),
+    ],
+    ids=["drained", "impaired"],
+)
+def test_once_another_cordon_is_lifted_the_drain_or_impairment_says_why_again(event: Event, words: str) -> None:
+    state = state_with(host(1, "p3.2xlarge"), container_instance(1, 8192, 60000, gpus=0))
+    told(state, event)
+    told(state, container_instance(1, 8192, 60000, gpus=1, version=2), now=NOW + 5)
+    pass_time(state, NOW + 10, POLICY)
+    instance = state.instances[instance_id(1)]
+    assert instance.cordon == words
+    assert not instance.placeable
+    state.changed_instances.clear()
+    pass_time(state, NOW + 20, POLICY)
+    assert not state.changed_instances  # it is stored once
 
 
 def test_a_drain_of_an_instance_that_has_ended_or_is_released_changes_nothing() -> None:
