@@ -202,7 +202,7 @@ class CapChecker(Checker):
 
     def _nothing_is_coming(self) -> bool:
         stored = self.facts.stored
-        alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
+        alive = [each for each in stored.instances.values() if each["status"] != "GONE" and each["owned"]]
         return sum(self._targets.values()) <= len(alive) and all(each["status"] == "ACTIVE" for each in alive)
 
     def _targets_now(self) -> Targets:

@@ -145,7 +145,7 @@ class SharingChecker(Checker):
             return True
         if any(each.get("yields_to") for each in stored.instances.values()):
             return True  # room is reserved for the run that took it (`audit.preemption`)
-        alive = [each for each in stored.instances.values() if each["status"] != "GONE"]
+        alive = [each for each in stored.instances.values() if each["status"] != "GONE" and each["owned"]]
         targets = sum(max(0, each["spot_target"]) + max(0, each["on_demand_target"]) for each in stored.pools.values())
         return targets > len(alive) or any(each["status"] != "ACTIVE" for each in alive)
 
