@@ -58,6 +58,7 @@ def run_view(record: RunRecord) -> JSON:
         "owner": record.proven_owner or record.owner or None,
         "ownerProven": bool(record.proven_owner),
         "gpus": record.needs.gpus,
+        "gpuShareMib": record.needs.gpu_share_mib,
         "tasks": _task_counts(record.task_count, record.counts),
         "attempts": record.attempts,
         "interruptions": record.interruptions,

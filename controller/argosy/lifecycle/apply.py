@@ -156,7 +156,7 @@ def run_prepared(event: events.RunPrepared, state: State, now: float, policy: Po
     if run is None or run.task_definition:
         return
     run.task_definition, run.container = event.task_definition, event.container
-    run.needs = Resources(event.cpu_units, event.memory_mib, event.gpus)
+    run.needs = Resources(event.cpu_units, event.memory_mib, event.gpus, run.terms.gpu_share_mib)
     run.host_ports, run.definition_architecture = event.host_ports, event.architecture
     run.takes_exec = event.takes_exec
     run.status = RunStatus.PROVISIONING

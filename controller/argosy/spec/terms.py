@@ -95,14 +95,15 @@ def terms_of_form(form: Mapping[str, Any]) -> RunTerms:
 
 def needs_of(resources: ResourcesSpec) -> Resources:
     """The resources of one task."""
-    return Resources(round(resources.vcpus * CPU_UNITS_PER_VCPU), resources.memory, resources.gpus)
+    share_mib = resources.gpu_share.memory_mib if resources.gpu_share else 0
+    return Resources(round(resources.vcpus * CPU_UNITS_PER_VCPU), resources.memory, resources.gpus, share_mib)
 
 
 def _of_resources(resources: ResourcesSpec) -> dict[str, Any]:
-    share = resources.gpu_share
+    needs, share = needs_of(resources), resources.gpu_share
     return {
-        "needs": needs_of(resources),
-        "gpu_share_mib": share.memory_mib if share else 0,
+        "needs": needs,
+        "gpu_share_mib": needs.gpu_share_mib,
         "gpu_compute_percent": (share and share.max_compute_percent) or 0,
         "gpu_model": resources.gpu_model,
         "gpu_memory_mib": resources.gpu_memory_mib or 0,

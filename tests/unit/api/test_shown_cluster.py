@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from argosy.api.cluster.gpu_devices import show_devices
+from argosy.model.attempts import AttemptKey, AttemptTable
+from argosy.model.instances import Instance
+from argosy.model.resources import Resources
+from tests.builders import NOW
 from tests.fakes.api import Desk, running
 
 
@@ -37,3 +45,24 @@ def test_a_cluster_that_never_worked_is_empty(desk: Desk) -> None:
     view = desk.body("DescribeCluster")
     assert view["instances"] == view["fleets"] == []
     assert view["spentUsd"] == 0
+
+
+def test_gpus_that_tasks_share_are_shown_with_their_modes_and_free_memory() -> None:
+    instance = Instance("i-1", "us-east-1", "g5.12xlarge", "us-east-1a", gpu_ids=("g0", "g1", "g2", "g3"))
+    instance.gpu_memory_mib = 22_000
+    state: Any = SimpleNamespace(attempts=AttemptTable(), instances={"i-1": instance})
+    for index, (number, mask) in enumerate([(1, 0b0011), (2, 0b0100), (2, 0b0100), (2, 0)]):
+        row = state.attempts.add(number, AttemptKey(f"run-{number}", index, 1, 0), 1, "i-1", NOW)
+        state.attempts.set(row, gpu_mask=mask)
+    needs = {1: Resources(1, 1, gpus=2), 2: Resources(1, 1, gpu_share_mib=8_000)}
+    shown, other = views = [{"instanceId": "i-1"}, {"instanceId": "i-2"}]
+    show_devices(views, state, needs)
+    assert shown["gpuDevices"] == [
+        {"gpuId": "g0", "mode": "DEDICATED", "freeMib": 0},
+        {"gpuId": "g1", "mode": "DEDICATED", "freeMib": 0},
+        {"gpuId": "g2", "mode": "NVIDIA_MPS", "freeMib": 6_000},
+        {"gpuId": "g3", "mode": "IDLE", "freeMib": 22_000},
+    ]
+    assert "gpuDevices" not in other
+    show_devices(alone := [{"instanceId": "i-1"}], state, needs | {2: Resources(1, 1, gpus=1)})
+    assert "gpuDevices" not in alone[0]

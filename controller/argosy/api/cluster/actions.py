@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.api import reading, requests, views
+from argosy.api.cluster.gpu_devices import show_devices
 from argosy.api.cluster.timeline import course_of
 from argosy.api.refusals import throttled
 from argosy.api.request_context import Actions, RequestContext
@@ -52,6 +53,7 @@ def _describe_cluster(context: RequestContext, request: requests.DescribeCluster
     left_out = leave_out_ended(state)
     view: JSON = {"cluster": context.cluster, "cells": list(context.cells)}
     view |= views.cluster_view(state, needs, context.now(), context.policy)
+    show_devices(view["instances"], state, needs)
     if "attempts" in request.include:
         view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})
     if "history" in request.include:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.api import reading, views
+from argosy.api.cluster.gpu_devices import show_devices
 from argosy.api.history.attempts import History
 from argosy.api.history.run_history import instances_of
 from argosy.api.requests import ListInstances, ListTasks, place_of, place_of_task, token_of
@@ -136,9 +137,12 @@ def list_instances(store: Store, request: ListInstances, whole: Callable[[], Sta
     after = place_of(request) or ""
     fitting = [each for each in fitting if each.id > after]
     shown = fitting[: request.max_results]
-    used, tasks = views.used_by_instance(state, reading.needs_by_number(store, run_ids))
+    needs = reading.needs_by_number(store, run_ids)
+    used, tasks = views.used_by_instance(state, needs)
+    instances = [views.instance_view(each, used.get(each.id), tasks.get(each.id, 0)) for each in shown]
+    show_devices(instances, state, needs)
     return {
-        "instances": [views.instance_view(each, used.get(each.id), tasks.get(each.id, 0)) for each in shown],
+        "instances": instances,
         "asOf": version,
         "nextToken": token_of(request, shown[-1].id) if len(fitting) > len(shown) else None,
     }

@@ -66,12 +66,19 @@ def instance_table(instances: list[View], now: float) -> PlainTable:
             PlainText(each["status"], _COLOURS.get(each["status"], "")),
             figures.use(each["cpu"]),
             figures.use(_gib(each["memory"])),
-            figures.use(each["gpus"]),
+            _gpus(each),
             str(each["tasks"]),
             f"{each['priceUsdPerHour']:.4f}",
             "-" if up is None else figures.duration(up),
         )
     return table
+
+
+def _gpus(instance: View) -> str:
+    """`█████░░░░░ 2/4`, and of GPUs that tasks share `1 shared, 12.0 GiB free`."""
+    free = [each["freeMib"] for each in instance.get("gpuDevices", ()) if each["mode"] == "NVIDIA_MPS"]
+    shared = f", {len(free)} shared, {sum(free) / 1024:.1f} GiB free" if free else ""
+    return f"{figures.use(instance['gpus'])}{shared}"
 
 
 def _gib(mib: View) -> View:

@@ -96,7 +96,8 @@ def changes(view: View) -> str:
 
 
 def _gpus(view: View) -> str:
-    return f", {figures.counted(view['gpus'], 'GPU')} per task" if view["gpus"] else ""
+    share = f", {view['gpuShareMib']:,} MiB of a GPU per task" if view.get("gpuShareMib") else ""
+    return f", {figures.counted(view['gpus'], 'GPU')} per task" if view["gpus"] else share
 
 
 # Their meaning in the images of containers/ (sysexits.h): their run specs retry the one and not the other.

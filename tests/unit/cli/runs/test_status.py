@@ -443,3 +443,19 @@ def test_a_name_that_no_run_has_is_refused_before_anything_is_asked_of_one() -> 
     assert refused.exit_code == 2
     assert refused.stderr.startswith("error: There is no run 'digts'. Did you mean digits?")
     assert [each["action"] for each in world.functions.requests] == ["ListRuns"]
+
+
+def test_the_table_of_instances_counts_shared_gpus_and_the_memory_that_is_free_on_them() -> None:
+    devices = [
+        {"gpuId": "a", "mode": "NVIDIA_MPS", "freeMib": 6_144},
+        {"gpuId": "b", "mode": "IDLE", "freeMib": 22_000},
+    ]
+    shown = instance(gpus={"total": 2, "used": 0}, gpuDevices=devices)
+    result = World().answers("ListInstances", {"instances": [shown], "asOf": 7, "nextToken": None}).argosy("instances")
+    assert "0/2, 1 shared, 6.0 GiB free" in result.stdout, result.stderr
+
+
+def test_a_run_says_which_share_of_a_gpu_its_tasks_have() -> None:
+    view = run_view(gpus=0, gpuShareMib=8_000)
+    result = World().answers("DescribeRun", view).argosy("status", RUN_ID)
+    assert "8,000 MiB of a GPU per task" in result.stdout, result.stderr
