@@ -5,6 +5,7 @@ The oracle of the fast kernels.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,10 @@ class Host:
     disk_gib: int
     frozen_finish_at: float = 0.0
     soft: int = 0
+    shares: list[int] = field(default_factory=list)
+    """MiB of each share on a GPU not known."""
+    whole: int = 0
+    """GPUs that tasks of this queue take whole."""
 
     @property
     def total(self) -> tuple[int, int, int]:
@@ -69,7 +74,9 @@ class Reference:
                 break
             plan[row] += 1
             host = self.hosts[row]
-            host.free = [free - need for free, need in zip(host.free, batch.need, strict=True)]
+            host.free = left(host, batch)
+            host.shares += [batch.gpu_share_mib] if batch.gpu_share_mib else []
+            host.whole += batch.gpus
             host.running += 1
             host.groups[batch.group] += 1
             host.disk_gib -= batch.disk_gib
@@ -101,6 +108,7 @@ class Reference:
             row.status == "ACTIVE" and row.agent_connected and not row.interrupted
             and all(free >= need for free, need in zip(host.free, b.need, strict=True))
             and all(self._accepts(constraint, host, b) for constraint in b.constraints)
+            and (not b.gpu_share_mib or takes_share(host, b.gpu_share_mib))
             and (not b.disk_gib or host.disk_gib >= b.disk_gib)
             and not host.ports & set(b.host_ports)
             and (not b.host_ports or len(host.ports) + len(b.host_ports) <= 94)
@@ -115,7 +123,9 @@ class Reference:
         """An int is the seed of a draw."""
         names = batch.strategy or ("least-waste", "best-fit")
         chain = [int(name[7:] or 0) if name.startswith("random") else self._key(name) for name in names]
-        if batch.keep_gpus_free and not batch.gpus:
+        if batch.gpu_share_mib:
+            chain.insert(0, lambda host, batch: min(1, host.free[2]))
+        elif batch.keep_gpus_free and not batch.gpus:
             chain.insert(0, self._key("keep-gpus-free"))
         return [lambda host, _: host.soft, *chain]
 
@@ -163,8 +173,29 @@ def mixed(word: int) -> int:
     return word ^ word >> 31
 
 
-def left(host: Host, batch: Batch) -> tuple[int, ...]:
-    return tuple(free - need for free, need in zip(host.free, batch.need, strict=True))
+def left(host: Host, batch: Batch) -> list[int]:
+    """A share may open an idle GPU, which no task that takes whole ones gets then."""
+    cpu, memory, gpus = (free - need for free, need in zip(host.free, batch.need, strict=True))
+    return [cpu, memory, max(0, gpus - 1) if batch.gpu_share_mib else gpus]
+
+
+def takes_share(host: Host, mib: int) -> bool:
+    """Whether the other shares on GPUs not known are too few, or too small together, to close every GPU to the largest,
+    and tasks with whole GPUs that may start later find theirs."""
+    use, unknown = host.row.gpu_use, [*host.shares, mib]
+    count, total = use.shares + len(unknown), use.shares_mib + sum(unknown)
+    largest, step = max(use.largest_mib, *unknown), math.gcd(use.step_mib, *unknown)
+    idle = host.row.gpus - host.whole - len(use.known_mib)
+    open_, closes = 0, 0
+    for taken in [*use.known_mib, *[0] * idle]:
+        free = host.row.gpu_memory_mib - taken
+        if free >= largest:
+            open_ += 1
+        while free >= largest:
+            free, closes = free - step, closes + step
+    if use.whole_unknown + host.whole and count > idle:
+        return False
+    return host.row.gpu_memory_mib >= largest and (count <= open_ or total - largest < closes)
 
 
 def shares(host: Host, batch: Batch) -> list[int]:
@@ -178,7 +209,7 @@ def best_fit(host: Host, batch: Batch) -> int:
 
 def least_waste(host: Host, batch: Batch) -> int:
     """Fill an empty instance of this type with the task, one after the other, and count what is left, in sixteenths."""
-    if batch.gpus:
+    if batch.gpus or batch.gpu_share_mib:
         return 0
     room, weights = list(host.total), (8, 1, 1 << 18)
     whole = sum(weight * amount for weight, amount in zip(weights, room, strict=True))
@@ -221,7 +252,7 @@ NAMED: dict[str, Key] = {
 def hosts(rows: Sequence[InstanceRow]) -> list[Host]:
     """Fresh hosts as the rows describe them."""
     return [
-        Host(r, [max(0, r.cpu_units), max(0, r.memory_mib), max(0, r.gpus)], r.running_tasks,
+        Host(r, [max(0, r.cpu_units), max(0, r.memory_mib), max(0, r.gpus - r.gpu_use.opened)], r.running_tasks,
              Counter(r.running_by_group), set(r.used_host_ports), r.finish_at, r.disk_gib)
         for r in rows
     ]  # fmt: skip

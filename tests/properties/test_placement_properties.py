@@ -20,6 +20,7 @@ from tests.placement_cases import (
     drawing_cases,
     per_batch,
     plain_cases,
+    share_cases,
     tall_cases,
 )
 
@@ -32,6 +33,14 @@ DEEP = settings(max_examples=1_300, deadline=None, suppress_health_check=list(He
 @ORDINARY
 def test_a_plan_equals_the_reference_loop(case: tuple[list[InstanceRow], list[Batch]]) -> None:
     check(*case, matrix_from=10_000)
+
+
+@given(share_cases, st.sampled_from((0, 10_000)))
+@ORDINARY
+def test_a_plan_with_shares_of_gpus_equals_the_reference_loop(
+    case: tuple[list[InstanceRow], list[Batch]], matrix_from: int
+) -> None:
+    check(*case, matrix_from=matrix_from)
 
 
 @given(plain_cases)
@@ -118,6 +127,16 @@ def test_an_interleaved_plan_equals_it_on_ten_thousand_cases(
     case: tuple[list[InstanceRow], list[Batch]], part: int
 ) -> None:
     check(*case, matrix_from=0)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("part", range(10 * PARTS))
+@given(case=share_cases)
+@settings(DEEP, max_examples=1_250)
+def test_a_plan_with_shares_equals_it_on_a_hundred_thousand_cases(
+    case: tuple[list[InstanceRow], list[Batch]], part: int
+) -> None:
+    check(*case, matrix_from=10_000)
 
 
 @pytest.mark.deep

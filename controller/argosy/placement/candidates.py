@@ -29,6 +29,9 @@ class RowCandidates:
         """(n,) int64."""
         need = self.batch.need[axis]
         free: IntArray = self.state.free[axis].take(self.rows)
+        if axis == GPU and self.batch.gpu_share_mib:
+            left: IntArray = np.maximum(free - (1 if self.already is None else self.already + 1), 0)
+            return left
         if not need:
             return free
         return free - need if self.already is None else free - (self.already + 1) * need
@@ -41,6 +44,14 @@ class RowCandidates:
     def need(self, axis: int) -> IntArray:
         """(1,) int64."""
         return np.array([self.batch.need[axis]], dtype=np.int64)
+
+    @property
+    def opens_gpus(self) -> IntArray:
+        """(n,) int64."""
+        if not self.batch.gpu_share_mib:
+            return np.zeros(1, dtype=np.int64)
+        opens: IntArray = (self.state.free[GPU].take(self.rows) > (0 if self.already is None else self.already)) * 1
+        return opens
 
     @property
     def running_tasks(self) -> IntArray:
@@ -90,6 +101,11 @@ class KindCandidates:
     def need(self, axis: int) -> IntArray:
         """(k,) int64."""
         return self.needs[axis]  # type: ignore[no-any-return]
+
+    @property
+    def opens_gpus(self) -> IntArray:
+        """(1,) int64: tasks with a share are placed batch by batch."""
+        return np.zeros(1, dtype=np.int64)
 
     @property
     def running_tasks(self) -> IntArray:

@@ -97,7 +97,7 @@ class BatchTurn:
             return part.room
         first = next((i for i, step in enumerate(steps) if not isinstance(step, Key)), len(steps))
         prefix = steps[:first]
-        trends = {step.trend_for(self.batch.need) for step in prefix if isinstance(step, Key)}
+        trends = {step.trend_for(self.batch) for step in prefix if isinstance(step, Key)}
         if first == len(steps):
             return self._by_keys(prefix, trends, part)
         if trends - {Trend.STILL}:
@@ -122,7 +122,7 @@ class BatchTurn:
         at, room, counts, n = part.at, part.room, part.counts, part.n
         if n == 1 or not trends & {Trend.ANY, Trend.RISES}:
             return kernels.fill_in_order(self.key(keys, at, counts), room, n)
-        risers = [key for key in keys if isinstance(key, Key) and key.trend_for(self.batch.need) is not Trend.STILL]
+        risers = [key for key in keys if isinstance(key, Key) and key.trend_for(self.batch) is not Trend.STILL]
         rises = len(risers) == 1 and risers[0].trend is Trend.RISES
         taken = np.zeros(len(at), dtype=np.int64)
         width = 4 + 2 * n // len(at)
@@ -154,7 +154,7 @@ class BatchTurn:
         seen = RowCandidates(self.state, self.batch, self.rows[at], None, self.mix)
         bends = np.zeros(len(at), dtype=np.bool_)
         for key in keys:
-            if isinstance(key, Key) and key.trend_for(self.batch.need) in (Trend.ANY, Trend.RISES):
+            if isinstance(key, Key) and key.trend_for(self.batch) in (Trend.ANY, Trend.RISES):
                 bends |= True if key.bends is None else key.bends(seen)
         return bends
 

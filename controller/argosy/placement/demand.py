@@ -35,6 +35,8 @@ class Batch:
     strategy: tuple[str, ...] = ()
     """Steps as in docs/concepts/placement.md, each breaking the ties of those before it; empty = the default."""
     host_ports: tuple[tuple[int, str], ...] = ()
+    gpu_share_mib: int = 0
+    """MiB of the memory of one GPU that it shares with others: an amount of one device, and so no axis of `need`."""
     disk_gib: int = 0
     """Per task. A limit rather than an axis of `need`: ECS has no such resource, and no key or share counts it."""
     max_per_instance: int | None = None

@@ -9,6 +9,7 @@ import numpy as np
 
 from argosy.placement.arrays import ENDLESS, BoolArray, IntArray
 from argosy.placement.demand import Batch
+from argosy.placement.fitness import GPU
 from argosy.placement.pass_state import PassState
 from argosy.placement.query import DISTINCT_INSTANCE, Query, matching, parse
 from argosy.placement.query_nodes import LiveTasks
@@ -52,6 +53,7 @@ class Rules:
             or self.one_per_instance
             or b.host_ports
             or b.disk_gib
+            or b.gpu_share_mib
             or b.affinity
             or b.anti_affinity
             or b.max_per_instance is not None
@@ -92,6 +94,9 @@ def _limited(rules: Rules, state: PassState, rows: IntArray, rooms: IntArray) ->
         rooms = np.minimum(rooms, here == 0)
     if batch.max_per_instance is not None:
         rooms = np.minimum(rooms, np.maximum(batch.max_per_instance - here, 0))
+    if batch.gpu_share_mib:
+        shares = state.gpu_shares().room(rows, state.free[GPU], batch.gpu_share_mib)
+        rooms = np.minimum(rooms, shares)
     if batch.disk_gib:
         rooms = np.minimum(rooms, state.disk_gib()[rows] // batch.disk_gib)
     if batch.host_ports:

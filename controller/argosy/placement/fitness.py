@@ -28,6 +28,10 @@ class Candidates(Protocol):
         """Of one task; (n,) or (1,)."""
 
     @property
+    def opens_gpus(self) -> IntArray:
+        """1 if the task shares a GPU and may open one that is idle, else 0; (n,) or (1,). `left` is without it."""
+
+    @property
     def running_tasks(self) -> IntArray:
         """Live tasks on the instance, of every group."""
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from argosy.placement.arrays import BoolArray, IntArray
+from argosy.placement.demand import Batch
 from argosy.placement.fitness import AXES, CPU, GPU, MEMORY, Candidates, Fitness, Mix
 
 # best-fit's weights per cpu unit, MiB and GPU: a vCPU counts like 8 GiB and a GPU like 256 GiB, roughly what they cost.
@@ -51,11 +52,13 @@ class Key:
     bends: Callable[[Candidates], BoolArray] | None = None
     """For the trend ANY: (n,) bool, the candidates whose keys may rise at all; None = all."""
 
-    def trend_for(self, need: tuple[int, int, int]) -> Trend:
+    def trend_for(self, batch: Batch) -> Trend:
         """The trend for tasks of this size: a weighted sum over axes that the task does not use stays constant."""
         if self.weights is None:
             return self.trend
-        return Trend.DROPS if _dot(self.weights, need) else Trend.STILL
+        if _dot(self.weights, batch.need):
+            return Trend.DROPS
+        return Trend.FALLS if batch.gpu_share_mib else Trend.STILL
 
 
 def linear(name: str, weights: tuple[int, int, int]) -> Key:
@@ -153,6 +156,11 @@ def gpus_last(c: Candidates) -> IntArray:
     return misused
 
 
+def shared_first(c: Candidates) -> IntArray:
+    """1 if a share may open an idle GPU, else 0: tasks that take whole GPUs keep theirs. The idea of FGD (ATC'23)."""
+    return c.opens_gpus
+
+
 def fragmentation(c: Candidates) -> IntArray:
     """The growth of stranded GPUs, in hundredths of a GPU per task of the typical mix.
 
@@ -160,7 +168,7 @@ def fragmentation(c: Candidates) -> IntArray:
     GPUs for it; the sum over types is weighted by their frequency. Ties go to best fit, which always follows this step.
     """
     left = tuple(c.left(axis) for axis in AXES.values())
-    before = tuple(c.left(axis) + c.need(axis) for axis in AXES.values())
+    before = tuple(c.left(axis) + c.need(axis) + (c.opens_gpus if axis == GPU else 0) for axis in AXES.values())
     rows = np.flatnonzero(np.broadcast_to(c.total(GPU) > 0, left[GPU].shape))
     key = np.zeros(left[GPU].shape, dtype=np.int64)
     if not c.mix.weights.size or not rows.size:
@@ -208,6 +216,7 @@ def _dot(weights: tuple[int, int, int], top: tuple[int, int, int]) -> int:
 BEST_FIT: Final = linear("best-fit", BEST_FIT_WEIGHTS)
 BUSY_FIRST: Final = Key("busy-first", busy_first, Trend.FALLS, lambda _: 1)
 GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Trend.STILL, lambda _: 1, by_size=True)
+SHARED_FIRST: Final = Key("shared-gpus-first", shared_first, Trend.FALLS, lambda _: 1)
 LEAST_WASTE: Final = Key("least-waste", least_waste, Trend.STILL, lambda _: _WASTE_STEPS, by_size=True)
 FRAGMENTATION: Final = Key(
     "fragmentation", fragmentation, Trend.ANY, lambda top: 100 * (top[GPU] + 1), bends=_can_strand

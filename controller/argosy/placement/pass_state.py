@@ -6,6 +6,8 @@ import numpy as np
 
 from argosy.placement.arrays import ENDLESS, BoolArray, IntArray
 from argosy.placement.demand import Batch, Queue
+from argosy.placement.fitness import GPU
+from argosy.placement.gpu_shares import ShareColumns
 from argosy.placement.supply import Supply
 
 Port = tuple[int, str]
@@ -25,6 +27,7 @@ class PassState:
         self._is_own = False
         self._groups: dict[str, IntArray] = {}
         self._ports: dict[Port, BoolArray] = {}
+        self._gpu_shares: ShareColumns | None = None
         self._disk_gib: IntArray | None = None
         self._host_ports: IntArray | None = None
 
@@ -66,12 +69,20 @@ class PassState:
             self._disk_gib = self.supply.column("disk", lambda row: max(0, row.disk_gib), np.int64).copy()
         return self._disk_gib
 
+    def gpu_shares(self) -> ShareColumns:
+        """Made when a share of a GPU is first asked for."""
+        if self._gpu_shares is None:
+            self._gpu_shares = _shares_of(self.supply)
+        return self._gpu_shares
+
     def take(self, batch: Batch, rows: IntArray, counts: IntArray) -> None:
         """Put `counts` tasks of a batch on `rows`, which are distinct."""
         self.own()
         for axis, need in enumerate(batch.need):
             if need:
                 self.free[axis, rows] -= need * counts
+        if batch.gpu_share_mib:
+            self.free[GPU, rows] -= self.gpu_shares().take(rows, counts, self.free[GPU], batch.gpu_share_mib)
         self.count_tasks(batch.group, rows, counts)
         if batch.disk_gib:
             self.disk_gib()[rows] -= batch.disk_gib * counts
@@ -106,3 +117,27 @@ def _is_beyond_reach(supply: Supply, queue: Queue | None) -> bool:
             if need := min((batch.need[axis] for batch in queue.kinds), default=0):
                 reach = min(reach, free // need)
     return reach <= least
+
+
+def _shares_of(supply: Supply) -> ShareColumns:
+    """A pass's own columns of what shares of GPUs depend on."""
+
+    def of(name: str) -> IntArray:
+        return supply.column(("gpu-use", name), lambda row: getattr(row.gpu_use, name), np.int64).copy()
+
+    def known(at: int) -> IntArray:
+        return supply.column(("gpu-known", at), lambda row: sum(row.gpu_use.known_mib[at : at + 1]), np.int64)
+
+    most = int(supply.column("gpus-known", lambda row: len(row.gpu_use.known_mib), np.int64).max(initial=0))
+    return ShareColumns(
+        memory=supply.column("gpu-mib", lambda row: row.gpu_memory_mib, np.int64),
+        unshared=supply.column("gpus", lambda row: max(0, row.gpus), np.int64),
+        idle=supply.free[GPU],
+        known=np.array([known(at) for at in range(most)], dtype=np.int64).reshape(most, len(supply)),
+        whole_unknown=of("whole_unknown"),
+        shares=of("shares"),
+        total=of("shares_mib"),
+        largest=of("largest_mib"),
+        step=of("step_mib"),
+        opened=np.zeros(len(supply), dtype=np.int64),
+    )

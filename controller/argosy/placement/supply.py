@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.placement.arrays import ENDLESS, MAX_AMOUNT, MAX_GPUS, MAX_TASKS, BoolArray, FloatArray, IntArray
+from argosy.placement.gpu_shares import UNUSED, GpuUse
 
 # ECS keeps at most 100 ports of an instance reserved, ssh's, Docker's and the agent's six among them (API reference,
 # PortMapping).
@@ -47,6 +48,8 @@ class InstanceRow:
     """(port, "tcp" | "udp")."""
     gpu_memory_mib: int = 0
     """Of each of its GPUs, if tasks can share them."""
+    gpu_use: GpuUse = UNUSED
+    """Of its `gpus`, those that tasks share or may share are free for shares only."""
     disk_gib: int = 0
     """Of its volume, still free for tasks that ask for disk; a negative number counts as 0."""
     most_tasks: int | None = None
@@ -153,7 +156,7 @@ class Supply:
         """
         _refuse_doubles([row.id for row in rows])
         _refuse_impossible(rows)
-        free = np.maximum(_ints([(row.cpu_units, row.memory_mib, row.gpus) for row in rows]), 0)
+        free = np.maximum(_ints([_free_of(row) for row in rows]), 0)
         total = _ints([(row.total_cpu_units, row.total_memory_mib, row.total_gpus) for row in rows])
         return cls(
             list(rows),
@@ -270,7 +273,7 @@ class Supply:
         """Replace the instance in one row, in every column. ValueError as in `of`; then nothing has changed."""
         _refuse_impossible([row])
         old, self._rows[at] = self._rows[at], row
-        free = (max(0, row.cpu_units), max(0, row.memory_mib), max(0, row.gpus))
+        free = [max(0, amount) for amount in _free_of(row)]
         total = (row.total_cpu_units, row.total_memory_mib, row.total_gpus)
         self.free[:, at] = free
         before = self.total[:, at].tolist()
@@ -320,6 +323,10 @@ class Supply:
                 groups={name: moved(group, more.of_group(name)) for name, group in self._kept.groups.items()},
             ),
         )
+
+
+def _free_of(row: InstanceRow) -> tuple[int, int, int]:
+    return row.cpu_units, row.memory_mib, row.gpus - row.gpu_use.opened
 
 
 def _is_healthy(row: InstanceRow) -> bool:

@@ -11,7 +11,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.draws import SMALL_BATCH, TaskDraws
 from argosy.placement.feasibility import Rules, unmet_weight
 from argosy.placement.fitness import Candidates, Fitness
-from argosy.placement.keys import GPUS_LAST, Key, Trend
+from argosy.placement.keys import GPUS_LAST, LEAST_WASTE, SHARED_FIRST, Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, Step, steps_of
 from argosy.placement.supply import Supply
@@ -29,7 +29,9 @@ class TaskKind:
     def of(cls, batch: Batch, supply: Supply, fitness: Mapping[str, Fitness]) -> TaskKind:
         """ValueError (QuerySyntaxError for a constraint) if a strategy or constraint is invalid."""
         steps = steps_of(batch.strategy, fitness)
-        if batch.keep_gpus_free and not batch.gpus and steps[0] is not GPUS_LAST:
+        if batch.gpu_share_mib:  # like tasks with whole GPUs, they have no other instances to go to
+            steps = (SHARED_FIRST, *(step for step in steps if step is not LEAST_WASTE))
+        elif batch.keep_gpus_free and not batch.gpus and steps[0] is not GPUS_LAST:
             steps = (GPUS_LAST, *steps)
         return cls(Rules.of(batch, supply), steps, any(name in fitness for name in batch.strategy))
 

@@ -1,0 +1,106 @@
+"""How many tasks that share a GPU may each instance take, whichever of its GPUs ECS chooses for each?
+
+ECS places a share by memory alone, on any GPU without a task that takes it whole, and says only later on which
+(`GpuUse.known_mib`). So a task is counted only where it fits for every choice of GPUs and every order of the calls:
+
+- A GPU is closed to a share of `s` MiB once more than `M - s` of its `M` MiB are taken. The other shares on GPUs not
+  known close all GPUs only if they are at least as many as the open GPUs, and as large together as closes them all;
+  that is counted in steps of the greatest common divisor of their sizes. The largest share decides: every other one
+  fits wherever it does.
+- Each share on a GPU not known may have opened one of its own, which no task with whole GPUs gets then.
+
+Example: on 2 GPUs of 24 GiB, 3 shares of 10 GiB fit, and so does a fourth: 2 of them close a GPU, 4 both. After a share
+of 10 and one of 16 GiB no other of 16 is counted: they may be on different GPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from argosy.placement.arrays import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    """The tasks on the GPUs of one instance, as far as they affect shares. Amounts in MiB."""
+
+    known_mib: tuple[int, ...] = ()
+    """The sum of the shares on each GPU that is known to be shared."""
+    shares: int = 0
+    """Shares on GPUs not known; the next three are about them."""
+    shares_mib: int = 0
+    largest_mib: int = 0
+    step_mib: int = 0
+    """The greatest common divisor of their sizes."""
+    whole_unknown: int = 0
+    """GPUs of tasks that take them whole, while it is not known which they are."""
+
+    @property
+    def opened(self) -> int:
+        """GPUs that may be shared already."""
+        return len(self.known_mib) + self.shares
+
+    def plus(self, share_mib: int, count: int = 1) -> GpuUse:
+        """With that many more shares on GPUs not known."""
+        if not (share_mib and count):
+            return self
+        return GpuUse(
+            self.known_mib,
+            self.shares + count,
+            self.shares_mib + count * share_mib,
+            max(self.largest_mib, share_mib),
+            gcd(self.step_mib, share_mib),
+            self.whole_unknown,
+        )
+
+
+UNUSED = GpuUse()
+
+
+@dataclass(slots=True, eq=False)
+class ShareColumns:
+    """The columns of `GpuUse` over m instances during a pass; (m,) int64 unless said otherwise."""
+
+    memory: IntArray
+    """Of one GPU, for shares; 0 = they cannot be shared."""
+    unshared: IntArray
+    """GPUs without a task that takes them whole, when the pass began."""
+    idle: IntArray
+    """GPUs that no task can have taken, when the pass began: `PassState.free`."""
+    known: IntArray
+    """(k, m) MiB on each GPU known to be shared; 0 = there is no such GPU."""
+    whole_unknown: IntArray
+    shares: IntArray
+    total: IntArray
+    largest: IntArray
+    step: IntArray
+    opened: IntArray
+    """Idle GPUs that shares of this pass may open."""
+
+    def room(self, rows: IntArray, idle: IntArray, share_mib: int) -> IntArray:
+        """(r,) how many shares of that size each of `rows` takes one after the other. idle: (m,) now."""
+        whole = (self.idle - self.opened - idle)[rows]  # GPUs that this pass gave to tasks that take them whole
+        memory, shares, known = self.memory[rows], self.shares[rows], self.known[:, rows]
+        largest, step = np.maximum(self.largest[rows], share_mib), np.gcd(self.step[rows], share_mib)
+        fresh = np.maximum(self.unshared[rows] - whole - (known > 0).sum(axis=0), 0)
+        least = memory - largest + 1  # what closes an idle GPU
+        open_gpus = fresh + ((known > 0) & (known < least)).sum(axis=0)
+        closing = fresh * -(-least // step) * step
+        closing += (np.where(known > 0, -(-np.maximum(least - known, 0) // step), 0)).sum(axis=0) * step
+        found = np.maximum(open_gpus - shares, (closing + largest - 1 - self.total[rows]) // share_mib)
+        unsure = self.whole_unknown[rows] + whole > 0  # such tasks may be started after all shares
+        found = np.where(unsure, np.minimum(found, fresh - shares), found)
+        return np.where(least > 0, np.maximum(found, 0), 0)
+
+    def take(self, rows: IntArray, counts: IntArray, idle: IntArray, share_mib: int) -> IntArray:
+        """Count that many shares on `rows`, which are distinct. Returns (r,) the idle GPUs that they may open."""
+        self.shares[rows] += counts
+        self.total[rows] += counts * share_mib
+        self.largest[rows] = np.maximum(self.largest[rows], share_mib)
+        self.step[rows] = np.gcd(self.step[rows], share_mib)
+        opened = np.minimum(counts, idle[rows])
+        self.opened[rows] += opened
+        return opened
