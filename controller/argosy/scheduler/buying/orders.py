@@ -130,15 +130,16 @@ def _is_shared(shortfall: Shortfall, limits: OrderLimits) -> bool:
     return shortfall.reason in {limits.instances_limit, limits.usd_limit} - {""} or is_quota(shortfall.reason)
 
 
-def _shared_order(market: MarketView, places: Places, demand: Demand, told: str) -> Order:
-    """Each run buys its share. The part that its own limits keep it from buying is shared among the others."""
+def _shared_order(market: MarketView, places: Places, demand: Demand, told: str, again: bool = True) -> Order:
+    """Each run buys its share. The part that its own limits keep it from buying is shared among the others, once in a
+    tick: an allocation takes long, and in the next tick the runs that are at their limits by then have no part."""
     order = buy_in_turn(market, demand, due_instances(market.moment, places, demand, market.offers, told))
     found, shared = order.shortfalls, [_is_shared(each, demand.limits) for each in order.shortfalls]
     own = [each.tasks if each.reason and not its else 0 for each, its in zip(found, shared, strict=True)]
-    if not any(own) or not any(shared):
+    if not (again and any(own) and any(shared)):
         return order
     able = [_part(each, each.batch.count - n, each.shut) for each, n in zip(demand.backlog, own, strict=True)]
-    order = _shared_order(market, places, replace(demand, backlog=able), told)
+    order = _shared_order(market, places, replace(demand, backlog=able), told, again=False)
     both = zip(order.shortfalls, own, found, strict=True)
     order.shortfalls = [Shortfall(its.tasks + n, was.reason) if n else its for its, n, was in both]
     order.lower_bound_usd_per_hour = None

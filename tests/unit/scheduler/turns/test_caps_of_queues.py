@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.suspension import suspend
+from argosy.market.limits import OrderLimits
 from argosy.market.offers import cost_of
+from argosy.market.order import Backlog, Order
 from argosy.model.actions import Action, HaltRun, Launch, Remark, SetTarget
 from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
@@ -21,8 +23,15 @@ from argosy.model.run_terms import ServiceTerms
 from argosy.model.shares.sharing import Cap
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
+from argosy.scheduler.buying.budget import CappedRuns, run_budgets
+from argosy.scheduler.buying.orders import MarketView
+from argosy.scheduler.buying.orders import bought as bought_in_a_tick
+from argosy.scheduler.placing.places import placed
+from argosy.scheduler.supply.present import what_is_there
+from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.caps import at_cap, is_at_cap, units_of, use_by_run
 from argosy.scheduler.turns.queue_views import use_of_queues
+from argosy.scheduler.turns.turns import whose_turn
 from tests import shared_clusters
 from tests.builders import (
     NOW,
@@ -32,6 +41,7 @@ from tests.builders import (
     fleet,
     host,
     instance_id,
+    moment_of,
     state_with,
     told,
 )
@@ -310,3 +320,34 @@ def test_what_a_run_may_not_buy_within_its_own_limits_is_bought_for_the_others()
     assert bought(actions) == 1
     assert sentences(actions)[poor].startswith("capacity.maxHourlyCost of")
     assert sentences(actions)[large] == "held back by maxInstances of the deployment"  # its second task
+
+
+@dataclass(frozen=True)
+class CountedMarket(MarketView):
+    """Counts the orders that a tick allocates."""
+
+    asked: list[int] = field(default_factory=list)
+
+    def buy(self, backlog: Sequence[Backlog], limits: OrderLimits) -> Order:
+        self.asked.append(len(backlog))
+        return super().buy(backlog, limits)
+
+
+def test_what_many_runs_may_not_buy_is_shared_once_in_a_tick_and_the_rest_in_the_next_ticks() -> None:
+    """Twenty runs have hourly limits of 0.06 to 0.37 USD; c5.xlarge costs 0.11. Without the bound, four orders follow
+    one another in the first tick."""
+    state = shared(state_with(fleet(spot_usd_per_hour=0.1)), **{f"q{n}": {"weight": n + 1} for n in range(4)})
+    for number in range(20):
+        vcpus, memory = ((1, 1024), (2, 3000), (4, 5000), (1, 7000), (3, 5000))[number % 5]
+        limit = {"maxHourlyCost": round(0.06 * 1.1**number, 3)}
+        run(state, number, 100, queue=f"q{number % 4}", resources={"vcpus": vcpus, "memory": memory}, capacity=limit)
+    moment = moment_of(state, policy=replace(POLICY, max_instances=20))
+    market, money = CountedMarket(moment, {}), CappedRuns.of(moment, run_budgets(moment), set())
+    turns = whose_turn(what_is_there(moment, Roster(), {}), money.at_most(market))
+    bought_in_a_tick(market, money.allowed(placed(turns)))
+    assert len(market.asked) == 3  # as if each run were alone, in shares, and what was left once more
+    totals = []
+    for _ in range(3):
+        begun(state, [each for each in decided(state, max_instances=20) if isinstance(each, SetTarget)])
+        totals.append(sum(pool.spot_target for pool in state.pools.values()))
+    assert totals[1:] == [20, 20]
