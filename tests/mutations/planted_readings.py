@@ -69,4 +69,4 @@ def pulls_survive_their_tasks(patch: Patch) -> None:
     check=scenario(STORIES, "test_where_instances_join_without_the_runner_no_more_are_bought_for_a_run_that_needs_it"),
 )
 def the_runner_is_always_expected(patch: Patch) -> None:
-    patch.setattr(offers, "without_runner_until", lambda pools, now, policy: {})
+    patch.setattr(offers, "lacking_until", lambda pools, now, policy, since: {})

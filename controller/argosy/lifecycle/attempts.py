@@ -376,7 +376,7 @@ def _note_gpus(state: State, row: int, gpu_ids: tuple[str, ...]) -> None:
     if not gpu_ids or instance is None:
         return
     mask = sum(1 << instance.gpu_ids.index(gpu) for gpu in gpu_ids if gpu in instance.gpu_ids)
-    state.attempts.set(row, gpu_mask=mask)
+    state.attempts.note_gpus(row, mask)
 
 
 def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> tuple[float, float]:

@@ -11,6 +11,8 @@ shown
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.instances import Instance
@@ -69,7 +71,8 @@ def note_remaining(
     """Record the free resources that ECS reports for the instance."""
     if remaining is None or not _is_calm(state, instance, now):
         return
-    used = state.used_on(instance.id)._replace(gpu_share_mib=0)
+    used = state.used_on(instance.id)
+    used = used._replace(gpus=used.gpus + _sharing(state, instance), gpu_share_mib=0)
     taken = instance.total.minus(Resources(*remaining)).beyond(used)
     less = Resources(*map(min, taken, instance.foreign))
     instance.foreign = less  # freed room is used at once
@@ -82,6 +85,13 @@ def note_remaining(
     if now - instance.foreign_since >= policy.foreign_patience_s or instance.refusals:
         instance.foreign = Resources(*map(max, less, instance.foreign_seen))
         instance.foreign_since, instance.foreign_seen = 0.0, NOTHING
+
+
+def _sharing(state: State, instance: Instance) -> int:
+    """The most GPUs that our tasks with a share may take from those that ECS has free."""
+    here: Mapping[int, int] = state.attempts.runs_on_instance.get(instance.id.encode(), {})
+    needs = state.needs_by_number()
+    return sum(count for number, count in here.items() if needs.get(number, NOTHING).gpu_share_mib)
 
 
 def _is_calm(state: State, instance: Instance, now: float) -> bool:

@@ -26,6 +26,7 @@ from argosy.model.events import (
     RebalanceAdvised,
 )
 from argosy.model.host_care import ConsoleRead, HostHealthChanged
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.policy import Policy
 from argosy.model.resources import NOTHING, Resources
@@ -66,7 +67,7 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
     if not instance.registered_at:
         pools.note_registered(state, instance)
         instance.registered_at = instance.idle_since = seen.registered_at or now
-        pools.note_runner(state, instance)
+        pools.note_abilities(state, instance)
     health.note_remaining(state, instance, seen.remaining, now, policy)
     if seen.impaired is not None and seen.impaired != instance.impaired.get("ecs", ""):
         host_care.note_health(state, instance, "ecs", seen.impaired, now)
@@ -92,6 +93,10 @@ def _take_resources(instance: Instance, seen: ContainerInstanceSeen) -> None:
     if seen.attributes:
         instance.attributes = seen.attributes
     kind = load_catalogue().get(instance.instance_type)
+    if seen.gpu_devices and all(device.total_mib for device in seen.gpu_devices):
+        instance.gpu_memory_mib = min(device.total_mib for device in seen.gpu_devices)
+    elif GPU_SHARING_ATTRIBUTE in instance.attributes and kind and not instance.gpu_memory_mib:
+        instance.gpu_memory_mib = kind.shared_gpu_mib
     missing = kind.gpus - instance.total.gpus if kind else 0
     # The agent registers with zero GPUs, rather than fail, when its GPU information is missing (aws.md 7.3).
     if missing > 0:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from argosy.catalogue.lookup import image_of
+from argosy.catalogue.lookup import image_of, load_catalogue
 from argosy.catalogue.quotas import quota_key
 from argosy.lifecycle import unjoined
 from argosy.lifecycle.setbacks import carried_out
 from argosy.model.events import FleetSeen, HistoryRead, Observed, OrderAnswered, PoolShort, TargetAccepted
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
@@ -289,19 +290,27 @@ def note_memory(state: State, instance: Instance) -> None:
         state.changed_pools = True
 
 
-def note_runner(state: State, instance: Instance) -> None:
-    """An instance has just joined, with or without the runner: `market/offers.py` assumes the same as for the last
-    instances with the same AMI in the same cell."""
-    if instance.attributes.get(RUNNER_ATTRIBUTE) == str(RUNNER_PROTOCOL):
+def note_abilities(state: State, instance: Instance) -> None:
+    """An instance has just joined, with or without the runner and the sharing of its GPUs: `market/offers.py` assumes
+    the same as for the last instances with the same AMI in the same cell."""
+    _note(state, instance, "without_runner_at", instance.attributes.get(RUNNER_ATTRIBUTE) == str(RUNNER_PROTOCOL))
+    kind = load_catalogue().get(instance.instance_type)
+    if kind is not None and kind.shared_gpu_mib:
+        _note(state, instance, "without_sharing_at", GPU_SHARING_ATTRIBUTE in instance.attributes)
+
+
+def _note(state: State, instance: Instance, lacks: str, has: bool) -> None:
+    """lacks: the field of a pool."""
+    if has:
         image = image_of(instance.instance_type)
         for pool in state.pools.values():
-            if pool.without_runner_at and pool.cell == instance.cell and image_of(pool.instance_type) == image:
-                pool.without_runner_at = 0.0
+            if getattr(pool, lacks) and pool.cell == instance.cell and image_of(pool.instance_type) == image:
+                setattr(pool, lacks, 0.0)
                 state.changed_pools = True
         return
     own = state.pools.get(instance.pool)
     if own is not None and instance.owned and instance.attributes:
-        own.without_runner_at = instance.registered_at
+        setattr(own, lacks, instance.registered_at)
         state.changed_pools = True
 
 

@@ -113,6 +113,7 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
         *offer.whole[:3],
         dict(offer.attributes),
         used_host_ports=offer.host_ports,
+        gpu_memory_mib=offer.whole.gpu_share_mib // max(1, offer.whole.gpus),
         disk_gib=offer.disk_gib,
         most_tasks=offer.most_tasks,
         price_usd_per_hour=offer.price_usd_per_hour,
@@ -127,6 +128,9 @@ def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
         cpu_units=row.cpu_units - count * batch.cpu_units,
         memory_mib=row.memory_mib - count * batch.memory_mib,
         gpus=row.gpus - count * batch.gpus,
+        gpu_use=replace(
+            row.gpu_use.plus(batch.gpu_share_mib, count), whole_unknown=row.gpu_use.whole_unknown + count * batch.gpus
+        ),
         disk_gib=row.disk_gib - count * batch.disk_gib,
         used_host_ports=row.used_host_ports.union(batch.host_ports),
         finish_at=max(row.finish_at, batch.finish_at),

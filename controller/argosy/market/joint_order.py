@@ -75,7 +75,8 @@ def _groups(batches: Sequence[Batch], fits: IntArray, room: IntArray) -> list[li
     plain = ((fits == 0) | (fits == room)).all(axis=1)
     groups: dict[object, list[int]] = {}
     for number, batch in enumerate(batches):
-        if batch.count and plain[number] and batch.max_instances is None and not (batch.affinity or batch.disk_gib):
+        alone = batch.affinity or batch.disk_gib or batch.gpu_share_mib  # limits that are no axis of the allocator
+        if batch.count and plain[number] and batch.max_instances is None and not alone:
             groups.setdefault((batch.constraints, batch.anti_affinity), []).append(number)
     return list(groups.values())
 

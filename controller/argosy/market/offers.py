@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from argosy.catalogue.lookup import (
 )
 from argosy.market import risk
 from argosy.market.daemons import Daemon, kept_for
-from argosy.model.instance_types import InstanceType
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
@@ -44,7 +45,8 @@ def offers_of(
     repeats; None = the policy's estimate. daemons: the room they will take of each instance is not offered.
     """
     pools = list(pools)
-    bare = without_runner_until(pools, now, policy)
+    bare = lacking_until(pools, now, policy, "without_runner_at")
+    unshared = lacking_until(pools, now, policy, "without_sharing_at")
     found = [
         (pool, kind, purchase)
         for pool in pools
@@ -71,7 +73,11 @@ def offers_of(
                 resources=kind.resources,
                 disk_gib=policy.task_disk_gib_of(kind),
                 most_tasks=policy.most_tasks_of(kind.name),
-                attributes=_attributes_of(pool, kind, purchase, policy, has_runner=(pool.cell, kind.image) not in bare),
+                attributes=_attributes_of(
+                    policy.expected_attributes(kind, pool.zone, purchase, pool.cell),
+                    {RUNNER_ATTRIBUTE: bare, GPU_SHARING_ATTRIBUTE: unshared},
+                    (pool.cell, kind.image),
+                ),
                 effective_usd_per_hour=useful,
                 interruption_rate=rate,
             ),
@@ -97,12 +103,13 @@ def _less_daemons(offer: Offer, daemons: Sequence[Daemon]) -> Offer:
     )
 
 
-def without_runner_until(pools: Iterable[Pool], now: float, policy: Policy) -> dict[tuple[str, str], float]:
-    """(cell, AMI) -> until when its new instances are expected to lack the runner, because the last ones did. More
-    would be bought repeatedly, for runs that cannot use them. An AMI with a runner does not vouch for another."""
+def lacking_until(pools: Iterable[Pool], now: float, policy: Policy, since: str) -> dict[tuple[str, str], float]:
+    """(cell, AMI) -> until when its new instances are expected to lack the runner, or shared GPUs, because the last
+    ones did. More would be bought repeatedly, for runs that cannot use them. An AMI that has it does not vouch for
+    another. since: the field of a pool."""
     found: dict[tuple[str, str], float] = {}
     for pool in pools:
-        until = pool.without_runner_at + policy.cool_off_max_s if pool.without_runner_at else 0.0
+        until = getattr(pool, since) + policy.cool_off_max_s if getattr(pool, since) else 0.0
         if until > now:
             group = (pool.cell, image_of(pool.instance_type))
             found[group] = max(until, found.get(group, 0.0))
@@ -110,12 +117,10 @@ def without_runner_until(pools: Iterable[Pool], now: float, policy: Policy) -> d
 
 
 def _attributes_of(
-    pool: Pool, kind: InstanceType, purchase: Purchase, policy: Policy, *, has_runner: bool
+    expected: Mapping[str, str], lacking: Mapping[str, Container[tuple[str, str]]], group: tuple[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    expected = policy.expected_attributes(kind, pool.zone, purchase, pool.cell)
-    if not has_runner:
-        expected.pop(RUNNER_ATTRIBUTE, None)
-    return tuple(expected.items())
+    """group: cell and AMI."""
+    return tuple((name, value) for name, value in expected.items() if group not in lacking.get(name, ()))
 
 
 def rejected(
@@ -256,5 +261,7 @@ def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = (
     attributes = policy.expected_attributes(kind, pool.zone, Purchase.ON_DEMAND, pool.cell) if daemons else {}
     kept = kept_for(daemons, attributes, kind.resources, policy.task_disk_gib_of(kind))
     left = kind.resources.beyond(kept.resources)
-    fits = min((have // need for have, need in zip(left, run.needs, strict=True) if need), default=1)
+    shares = kind.gpus * (kind.shared_gpu_mib // run.needs.gpu_share_mib) if run.needs.gpu_share_mib else math.inf
+    fits = min((have // need for have, need in zip(left[:3], run.needs[:3], strict=True) if need), default=1)
+    fits = int(min(fits, shares))
     return min(fits, max(0, policy.most_tasks_of(pool.instance_type) - kept.tasks))

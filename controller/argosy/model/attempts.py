@@ -197,6 +197,12 @@ class AttemptTable(ColumnTable):
         self._take_place(row)
         return row
 
+    def note_gpus(self, row: int, mask: int) -> None:
+        """ECS has named the GPUs of the attempt."""
+        if mask != self["gpu_mask"][row]:
+            self.touched_instances.note(bytes(self["instance"][row]))
+        self.set(row, gpu_mask=mask)
+
     def name_task(self, row: int, task_id: str) -> None:
         self.set(row, task_id=task_id.encode())
         self.row_of_task_id[task_id.encode()] = row

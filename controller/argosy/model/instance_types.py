@@ -54,7 +54,7 @@ class InstanceType:
     @property
     def resources(self) -> Resources:
         """The resources that an instance of the type registers with ECS."""
-        return Resources(self.cpu_units, self.registered_memory_mib, self.gpus)
+        return Resources(self.cpu_units, self.registered_memory_mib, self.gpus, self.gpus * self.shared_gpu_mib)
 
     @property
     def image(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from argosy.model.instance_types import InstanceType, own_attributes
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType, own_attributes
 from argosy.model.instances import Purchase
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 
@@ -145,6 +145,7 @@ class Policy:
             "ecs.cpu-architecture": kind.architecture,
             "ecs.os-type": "linux",
             "ecs.os-family": "LINUX",
+            **({GPU_SHARING_ATTRIBUTE: ""} if kind.shared_gpu_mib else {}),
             **own_attributes(kind, purchase, cell),
         }
 

@@ -60,6 +60,7 @@ class Pool:
     )
     registered_memory_mib: int = 0  # memory that an instance of it last registered; 0 = none has
     without_runner_at: float = 0.0  # when an instance last joined without the runner; 0 = one of its AMI had it since
+    without_sharing_at: float = 0.0  # the same of the attribute that its GPUs can be shared
 
     behind_since: float = (
         0.0  # since when EC2 has refused to move its fleet to the newest launch template; 0 = it has not

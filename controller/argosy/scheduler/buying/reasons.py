@@ -11,7 +11,7 @@ import numpy as np
 from argosy.catalogue.lookup import image_of
 from argosy.market.cover import hypothetical, tasks_per_instance
 from argosy.market.daemons import daemons_of
-from argosy.market.offers import offers_of, rejected, without_runner_until
+from argosy.market.offers import lacking_until, offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer
@@ -86,7 +86,7 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
     """Why the suitable pools make no offer now: cool-offs, which end by themselves; price caps, which do not; or
     last instances that joined without the runner."""
     state, now = moment.state, moment.now
-    without_runner = without_runner_until(state.pools.values(), now, moment.policy)
+    without_runner = lacking_until(state.pools.values(), now, moment.policy, "without_runner_at")
     short: list[tuple[float, str]] = []
     broken: list[tuple[float, str]] = []
     expensive: list[str] = []

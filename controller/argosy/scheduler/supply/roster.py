@@ -20,7 +20,15 @@ from argosy.model.moment import Moment, PoolPurchase
 from argosy.model.state import State
 from argosy.placement.kept_supply import KeptSupply, Rank
 from argosy.placement.supply import InstanceRow, Supply
-from argosy.scheduler.supply.rows import ExpectedRows, TaskUse, may_still_come, pauses, row_of, uses_by_number
+from argosy.scheduler.supply.rows import (
+    ExpectedRows,
+    TaskUse,
+    may_still_come,
+    on_known_gpus,
+    pauses,
+    row_of,
+    uses_by_number,
+)
 
 _HERE, _PAUSING, _BOOTING, _OWED = range(4)  # the order of the rows
 Rows = dict[str, tuple[Rank, InstanceRow] | None]
@@ -126,7 +134,8 @@ class _Followed:
             return None
         runs = moment.state.attempts.runs_on_instance.get(name.encode(), Counter())
         rank = _PAUSING if is_paused else _HERE, instance.registered_at, name
-        return rank, row_of(instance, runs, uses, moment.policy, self._daemons)
+        row = row_of(instance, runs, uses, moment.policy, self._daemons)
+        return rank, on_known_gpus(row, moment.state, uses)
 
     def _orders(self, moment: Moment, expected: ExpectedRows) -> Rows:
         """The owed instances that are new, changed, or no longer owed."""

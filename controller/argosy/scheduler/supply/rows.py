@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from argosy.model.resources import Resources
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 from argosy.model.state import State
+from argosy.placement.gpu_shares import UNUSED
 from argosy.placement.strategy import FINISH_TOGETHER, LEAST_INTERRUPTED, may_read
 from argosy.placement.supply import InstanceRow, Supply
 
@@ -60,6 +62,7 @@ def row_of(
     kind = load_catalogue().get(instance.instance_type)
     cpu, memory, gpus, _ = instance.total.minus(instance.foreign)
     disk = policy.task_disk_gib_of(kind) if kind else 0
+    whole, shared = 0, UNUSED
     groups: dict[str, int] = {}
     ports: frozenset[Port] = frozenset()
     for number, count in runs.items():
@@ -69,6 +72,8 @@ def row_of(
         cpu -= count * use.needs.cpu_units
         memory -= count * use.needs.memory_mib
         gpus -= count * use.needs.gpus
+        whole += count * use.needs.gpus
+        shared = shared.plus(use.needs.gpu_share_mib, count)
         if use.group is not None:
             groups[use.group] = groups.get(use.group, 0) + count
             ports, disk = ports.union(use.host_ports), disk - count * use.disk_gib
@@ -84,6 +89,8 @@ def row_of(
         *instance.total[:3],
         attributes=attributes,
         used_host_ports=ports | kept.host_ports,
+        gpu_memory_mib=instance.gpu_memory_mib,
+        gpu_use=replace(shared, whole_unknown=whole) if instance.gpu_memory_mib else UNUSED,
         disk_gib=disk - kept.disk_gib,
         most_tasks=max(0, policy.most_tasks_of(instance.instance_type) - of_daemons - kept.tasks),
         registered_at=instance.registered_at,
@@ -91,6 +98,20 @@ def row_of(
         running_by_group=groups,
         price_usd_per_hour=instance.price_usd_per_hour,
     )
+
+
+def on_known_gpus(row: InstanceRow, state: State, uses: Mapping[int, TaskUse]) -> InstanceRow:
+    """The row of an instance, with the tasks on those of its GPUs that ECS has named. `row_of` takes none as known."""
+    if row.gpu_use == UNUSED:
+        return row
+    table, whole, shared, known = state.attempts, 0, UNUSED, Counter[int]()
+    for place in table.on_instance(row.id):
+        use, mask = uses.get(int(table["run"][place])), int(table["gpu_mask"][place])
+        if use is not None and mask and use.needs.gpu_share_mib:
+            known[mask] += use.needs.gpu_share_mib
+        elif use is not None and not mask:
+            whole, shared = whole + use.needs.gpus, shared.plus(use.needs.gpu_share_mib)
+    return replace(row, gpu_use=replace(shared, known_mib=tuple(sorted(known.values())), whole_unknown=whole))
 
 
 def attributes_of(instance: Instance) -> dict[str, str]:
@@ -140,6 +161,7 @@ class ExpectedRows:
             *size[:3],
             attributes,
             used_host_ports=kept.host_ports,
+            gpu_memory_mib=kind.shared_gpu_mib,
             disk_gib=max(0, disk - kept.disk_gib),
             most_tasks=max(0, most - kept.tasks),
         )

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from argosy.market.fallback import purchases
 from argosy.market.on_demand import is_ever_available
 from argosy.model.attempts import StopCause
-from argosy.model.instance_types import CELL_ATTRIBUTE, GPU_MEMORY_ATTRIBUTE, GPU_MODEL_ATTRIBUTE, PURCHASE_ATTRIBUTE
+from argosy.model.instance_types import (
+    CELL_ATTRIBUTE,
+    GPU_MEMORY_ATTRIBUTE,
+    GPU_MODEL_ATTRIBUTE,
+    GPU_SHARING_ATTRIBUTE,
+    PURCHASE_ATTRIBUTE,
+)
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.purchases import Stance
@@ -115,6 +121,7 @@ def batch_of(
         cpu_units=run.needs.cpu_units,
         memory_mib=run.needs.memory_mib,
         gpus=run.needs.gpus,
+        gpu_share_mib=run.needs.gpu_share_mib,
         count=count,
         group=run.group,
         disk_gib=run.terms.disk_gib,
@@ -160,6 +167,8 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
         found += (f"attribute:{GPU_MODEL_ATTRIBUTE} == {terms.gpu_model}",)
     if terms.gpu_memory_mib:
         found += (f"attribute:{GPU_MEMORY_ATTRIBUTE} >= {terms.gpu_memory_mib}",)
+    if terms.gpu_share_mib:
+        found += (f"attribute:{GPU_SHARING_ATTRIBUTE} exists",)
     if terms.needs_runner:
         found += (f"attribute:{RUNNER_ATTRIBUTE} == {RUNNER_PROTOCOL}",)
     if terms.cells:

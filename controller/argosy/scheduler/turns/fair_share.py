@@ -42,7 +42,7 @@ def placed_in_slices(
     """(batch, row) -> tasks, and (batches,) how many found no place. counts: (batches,) tasks, instead of the
     queue's own. Removes the places from the state."""
     placed, unplaced = Placed(), np.zeros_like(counts)
-    has_gpus = np.array([kind.gpus > 0 for kind in queue.kinds], dtype=np.bool_)[queue.kind]
+    has_gpus = np.array([kind.gpus + kind.gpu_share_mib > 0 for kind in queue.kinds], dtype=np.bool_)[queue.kind]
     for asked in _slices(counts, has_gpus):
         if asked.any():
             found = place_further(queue.counting(asked.tolist()), state, fitness=fitness)
@@ -207,7 +207,7 @@ class FairShare:
         sharer = np.array([self.order.row[name] for name in ids], dtype=np.int64)
         given_in_all = np.zeros(len(batches), dtype=np.int64)
         for _ in range(ROUNDS):
-            limits = Limits.of(self.levels.capacity, [*np.maximum(state.free, 0).sum(axis=1), MOST, MOST])
+            limits = Limits.of(self.levels.capacity, self.levels.free(state.free, used))
             within = None if self.caps is None else self.caps.within(given_in_all)
             counts = self.order.dealt(ids, np.where(may, left, 0), needs, limits, used, within).counts
             if not counts.any():

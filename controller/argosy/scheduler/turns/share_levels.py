@@ -31,11 +31,13 @@ _NOTHING: Mapping[Resources, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class ShareLevels:
-    """Columns: cpu units, MiB, GPUs, dollars in the units of caps, and launches of `PER_S` a second."""
+    """Columns: cpu units, MiB, GPUs in `gpu_units`, dollars in the units of caps, and launches of `PER_S` a second."""
 
     capacity: IntArray  # (5,) MOST where it raises no level
     usd: Mapping[Resources, int] = field(default_factory=lambda: _NOTHING)
     """The cost of a task by its needs, if dollars are shared."""
+    gpu_units: int = 1
+    """Of a GPU: the MiB of its memory, on average, if tasks share GPUs."""
 
     @classmethod
     def of(cls, state: State, sizes: IntArray, usd_per_hour: FloatArray, launch_rate: float) -> ShareLevels:
@@ -45,13 +47,26 @@ class ShareLevels:
         if not math.isinf(usd):
             capacity = [MOST, MOST, MOST, max(1, round(usd * SCALE[USD])), launches]
             return cls(np.array(capacity, dtype=np.int64), _least_costs(state.runs.values(), sizes, usd_per_hour))
-        whole = sizes[:, :3].sum(axis=0)
+        whole, gpu_units = sizes[:, :3].sum(axis=0), 1
+        if any(run.needs.gpu_share_mib for run in state.runs.values()):
+            gpu_units = max(1, int(sizes[:, 3].sum()) // max(1, int(whole[2])))
+            whole[2] *= gpu_units
         counts = (whole > 0) & [True, True, _several_want_gpus(state)]
-        return cls(np.array([*np.where(counts, whole, MOST), MOST, launches], dtype=np.int64))
+        raising = np.array([*np.where(counts, whole, MOST), MOST, launches], dtype=np.int64)
+        return cls(raising, gpu_units=gpu_units)
+
+    def free(self, free: IntArray, used: IntArray) -> list[int]:
+        """(5,) of what is left. free: (3, m) of the instances. used: (sharers, 5)."""
+        left = np.maximum(free, 0).sum(axis=1)
+        if self.gpu_units > 1:  # no GPU that tasks share is free as a whole
+            left[2] = max(0, self.capacity[2] - used[:, 2].sum())
+        return [*left.tolist(), MOST, MOST]
 
     def takes(self, run: Run) -> tuple[int, ...]:
         """(5,) the amounts that one task counts."""
-        return (*run.needs[:3], self.usd.get(run.needs, 0), _launches_of_a_place(run))
+        cpu_units, memory_mib, gpus, share_mib = run.needs
+        of_gpus = gpus * self.gpu_units + share_mib if self.gpu_units > 1 else gpus
+        return (cpu_units, memory_mib, of_gpus, self.usd.get(run.needs, 0), _launches_of_a_place(run))
 
     def used(self, state: State, order: FairOrder) -> IntArray:
         """(sharers, 5) the amounts of the live attempts of all open runs."""
@@ -61,6 +76,7 @@ class ShareLevels:
             live, row = order.live.get(run.id, 0), rows.get(sharer_of(run, queues))
             if live and row is not None and not run.is_daemon:
                 found[row, 3:] += live * np.array(self.takes(run)[3:], dtype=np.int64)
+                found[row, 2] += live * (self.takes(run)[2] - run.needs.gpus)
         return found
 
 
@@ -80,7 +96,11 @@ def _launches_of_a_place(run: Run) -> int:
 
 def _several_want_gpus(state: State) -> bool:
     queues = state.sharing.queues()
-    wanting = {sharer_of(run, queues) for run in state.runs.values() if run.needs.gpus and not run.is_daemon}
+    wanting = {
+        sharer_of(run, queues)
+        for run in state.runs.values()
+        if run.needs.gpus + run.needs.gpu_share_mib and not run.is_daemon
+    }
     return len(wanting) > 1
 
 
