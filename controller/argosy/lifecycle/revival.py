@@ -84,7 +84,7 @@ def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> 
 
 def adopt(state: State, stored: Run | None) -> Run | None:
     """Add a run that is stored as open and missing from the state, so that it can be cancelled."""
-    if stored is None or stored.done:
+    if stored is None or stored.done or stored.id in state.quarantined:  # this tick has closed it
         return None
     _take_in(state, stored)
     stored.revives, stored.revived_to, stored.task_definition = [PENDING], 0, ""
@@ -97,6 +97,7 @@ def _take_in(state: State, run: Run) -> None:
         run.number = state.next_run
     state.next_run = max(state.next_run, run.number + 1)
     state.runs[run.id] = run
+    state.quarantined.pop(run.id, None)
     state.note_daemon(run)
 
 

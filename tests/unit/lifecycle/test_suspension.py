@@ -13,11 +13,19 @@ from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.suspension import bare_record, close, resume, suspend
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
-from argosy.model.events import HostStateChanged, LaunchAccepted, Observed, RebalanceAdvised
+from argosy.model.events import (
+    HostStateChanged,
+    LaunchAccepted,
+    Observed,
+    RebalanceAdvised,
+    RunCancelled,
+    RunRetried,
+)
+from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.instances import Instance
 from argosy.model.money.costs import Work
 from argosy.model.open_ends import OpenEnd
-from argosy.model.runs import RunStatus, sort_key
+from argosy.model.runs import Run, RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.damage import Damage
@@ -45,13 +53,23 @@ from tests.fakes.aws import KEY
 from tests.fakes.throwing import any_of, is_row_of, named, throwing
 
 
-def suspended() -> State:
+def at_work() -> State:
     state = state_with_instance()
     for index in range(2):
         launched(state, index=index, number=index + 1)
     told(state, task(1, "RUNNING"))
+    return state
+
+
+def suspended() -> State:
+    state = at_work()
     suspend(state, RunRecord.of(state.runs[RUN_ID]), "it fails", NOW)
     return state
+
+
+def whole_run() -> Run:
+    """As it was stored before it was suspended."""
+    return at_work().runs[RUN_ID]
 
 
 def stored(state: State) -> State:
@@ -157,6 +175,23 @@ def test_a_suspended_run_that_is_closed_waits_for_nothing() -> None:
     state.suspended[RUN_ID] = replace(its, record=replace(its.record, waiting="instances are ordered"))
     close(state, RUN_ID, RunStatus.CANCELLED, "cancelled", NOW + 3600)
     assert not state.quarantined[RUN_ID].waiting
+
+
+def test_a_suspended_run_that_is_cancelled_twice_in_one_tick_is_closed_once() -> None:
+    state = suspended()
+    as_stored = whole_run()
+    for _ in range(2):
+        told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "enough"), as_stored))
+    assert (state.runs, state.suspended) == ({}, {})
+    assert state.quarantined[RUN_ID].status is RunStatus.CANCELLED
+
+
+def test_a_suspended_run_that_is_cancelled_and_retried_in_one_tick_is_open_again() -> None:
+    state = suspended()
+    as_stored = whole_run()
+    told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "enough"), as_stored))
+    told(state, RunRetried(RetryRequest(RUN_ID, NOW), as_stored))
+    assert (list(state.runs), state.suspended, state.quarantined) == ([RUN_ID], {}, {})
 
 
 def test_another_run_that_closes_does_not_pay_for_a_suspended_one() -> None:
