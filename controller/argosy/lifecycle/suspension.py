@@ -49,6 +49,7 @@ def bare_record(run: Run) -> RunRecord:
 def resume(state: State, run: Run) -> None:
     """Try it again, in the order of submission. The outcome of its attempts is found as after a crash."""
     del state.suspended[run.id]
+    state.quarantined.pop(run.id, None)
     state.runs = dict(sorted([*state.runs.items(), (run.id, run)], key=lambda each: each[1].number))
     state.note_daemon(run)
     intents = [

@@ -64,6 +64,8 @@ def _faults_of_marks(state: State) -> Iterator[str]:
     """Whether the marked changes can be stored."""
     if unknown := (state.new_runs | state.changed_runs) - state.runs.keys():
         yield f"runs {sorted(unknown)} are marked as changed and are not open"
+    if twice := state.runs.keys() & (state.quarantined.keys() | state.suspended.keys()):
+        yield f"runs {sorted(twice)} are open and set aside at once"
     if unknown_daemons := {run.number for run in state.runs.values() if run.is_daemon} - state.daemons:
         yield f"daemons: runs {sorted(unknown_daemons)} are not among them"
 

@@ -60,7 +60,7 @@ def decide(
             return CappedRuns.of(moment, budgets, ended) if state.has_capped_runs else UncappedRuns(moment, ended)
 
         started, functions = _without_failures(
-            functions, lambda ready: _work(moment, roster or Roster(), ready, money(), services)
+            functions, lambda ready: _work(moment, roster or Roster(), ready, money, services)
         )
         actions += [*started, *upkeep.histories(moment), *upkeep.deregistrations(state, now)]
         actions += why_held(state)
@@ -71,17 +71,24 @@ def decide(
 
 
 def _work(
-    moment: Moment, roster: Roster, fitness: Mapping[str, Fitness], money: UncappedRuns, services: ServiceSteps
+    moment: Moment,
+    roster: Roster,
+    fitness: Mapping[str, Fitness],
+    means: Callable[[], UncappedRuns],
+    services: ServiceSteps,
 ) -> list[Action]:
     """The launches, the purchases for the rest, and the releases.
 
     Launches of daemons come before all others, because their room was kept for them.
     """
     moment = replace(moment, catalogue=as_registered(moment.catalogue, moment.state.pools.values()))
-    market = MarketView(moment, fitness)
+    market, money, there = MarketView(moment, fitness), means(), what_is_there(moment, roster, fitness)
     unsent = [launch for launch in upkeep.unsent(moment) if launch.key.run_id not in money.ended]
-    turns = whose_turn(what_is_there(moment, roster, fitness), money.at_most(market))
-    ordered = bought(market, money.allowed(placed(turns)))
+    places = money.allowed(placed(whose_turn(there, money.at_most(market))))
+    if unpaid := money.unpaid(places):  # others get the part of a queue's cap that these runs cannot pay for
+        money = means()
+        places = money.allowed(placed(whose_turn(there, money.at_most(market, unpaid))))
+    ordered = bought(market, places)
     takes_room = moment.state.sharing.takes_room
     goes = what_goes(moment, ordered, keep_placeable=services.grows)
     staying = [launch for launch in services.launches if launch.instance_id not in goes.leaving]

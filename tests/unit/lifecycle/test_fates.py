@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from argosy.lifecycle.apply import pass_time
-from argosy.lifecycle.suspension import bare_record, suspend
+from argosy.lifecycle.suspension import bare_record, resume, suspend
 from argosy.model.actions import LookUpHosts, StopAttempt, VerifyResult
 from argosy.model.attempts import StopCause
 from argosy.model.events import Event, HostStateChanged, InterruptionWarned, RebalanceAdvised, ResultSeen
@@ -233,8 +233,7 @@ def test_a_missing_result_of_a_suspended_run_is_looked_up_again_once_the_run_is_
     suspend(state, bare_record(run), "a fault", NOW)
     pass_time(state, SOON, POLICY)
     assert not state.open_ends
-    state.runs[RUN_ID] = run
-    del state.suspended[RUN_ID]
+    resume(state, run)
     assert looked_up(state, SOON) == [0]
 
 

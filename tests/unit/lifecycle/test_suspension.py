@@ -48,6 +48,7 @@ from tests.builders import (
     task,
     task_arn,
     told,
+    without_runs,
 )
 from tests.fakes.aws import KEY
 from tests.fakes.throwing import any_of, is_row_of, named, throwing
@@ -96,7 +97,7 @@ def test_a_record_that_cannot_be_read_either_is_damage() -> None:
 
 
 def test_a_record_of_which_no_bytes_are_left_is_set_aside_with_its_reason_alone() -> None:
-    state = state_with_instance()
+    state = without_runs(state_with_instance())
     state.losses.runs.append(Damage("record", "its column run is gone", RUN_ID))
     quarantine.set_aside(state, NOW, POLICY)
     assert state.quarantined[RUN_ID].status_reason == (

@@ -226,14 +226,21 @@ class CappedRuns(UncappedRuns):
         """With copies of the budgets."""
         return cls(moment, ended, budgets={run_id: budget.copy() for run_id, budget in budgets.items()})
 
-    def at_most(self, market: MarketView) -> dict[str, int]:
+    def at_most(self, market: MarketView, unpaid: Mapping[str, int] | None = None) -> dict[str, int]:
         sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
             buys = purchases(budget.run, self.moment)
             if buys not in sold:
                 sold[buys] = for_sale(self.moment.state, market.offers, buys)
             self.most[run_id] = most_tasks(self.moment, budget, sold[buys])
+        self.most |= unpaid or {}
         return self.most | dict.fromkeys(self.ended, 0)
+
+    def unpaid(self, places: Places) -> dict[str, int]:
+        if not self.refused or places.share is None or places.share.caps is None:
+            return {}
+        started = Counter(launch.key.run_id for launch in places.launches)
+        return {run_id: started[run_id] for run_id in self.refused}
 
     def allowed(self, places: Places) -> Places:
         """Removes launches that a run cannot afford, and the instances that only those needed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from argosy.market.order import Shortfall
@@ -22,13 +22,19 @@ class UncappedRuns:
     sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait for money; "" = it ends
     unaffordable: set[str] = field(default_factory=set)  # ids of runs that no price or limit admits now
 
-    def at_most(self, market: MarketView) -> dict[str, int]:
-        """By run id, how many more tasks it may ask for, where that is limited: none for a run that ends."""
+    def at_most(self, market: MarketView, unpaid: Mapping[str, int] | None = None) -> dict[str, int]:
+        """By run id, how many more tasks it may ask for, where that is limited: none for a run that ends.
+        unpaid: what `unpaid` found."""
         return dict.fromkeys(self.ended, 0)
 
     def allowed(self, places: Places) -> Places:
         """Without the launches that their runs cannot afford."""
         return places
+
+    def unpaid(self, places: Places) -> dict[str, int]:
+        """By run id, how many of its launches a run can pay for that was placed within the cap of a queue, if others
+        could not be paid for."""
+        return {}
 
     def exhausted(self, runs: Iterable[tuple[RunPlaces, Shortfall]], places: Places) -> list[CapRun | HaltRun]:
         """The ends of runs that can pay for nothing more. The reasons of others that never fit go to `sentences`."""

@@ -210,6 +210,15 @@ def test_a_run_that_the_whole_cap_buys_nothing_for_keeps_nothing_of_it_from_the_
     assert bought(decided(state)) == 1
 
 
+def test_a_run_that_cannot_pay_for_its_places_keeps_nothing_of_the_cap_from_the_next_one() -> None:
+    state = shared(cluster(1), research={"cap": {"vcpus": 2}})
+    poor = run(state, 1, 9, queue="research", capacity={"maxHourlyCost": PRICE / 2})
+    second = run(state, 2, 9, queue="research")
+    actions = decided(state, max_instances=1)
+    assert launches(actions) == {second: 2}
+    assert sentences(actions)[poor].startswith("capacity.maxHourlyCost of")
+
+
 def test_owners_share_the_cap_of_their_queue() -> None:
     state = shared(cluster(4), team={"within": "owners", "cap": {"vcpus": 6}})
     alice, bob = (run(state, n, 900, queue="team", owner=owner) for n, owner in ((1, "alice"), (2, "bob")))
