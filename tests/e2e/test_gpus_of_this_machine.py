@@ -13,8 +13,10 @@ import pytest
 from argosy.local.deployment import local_settings
 from argosy.local.gpus import Gpu, fitting_types
 from argosy.local.options import LocalOptions
+from argosy.settings.settings import Settings
 from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
+from tests.fakes.mps import install_mps
 
 pytestmark = pytest.mark.e2e
 
@@ -30,10 +32,34 @@ print(json.dumps(list(argosy.map(use, range(4), gpus=1, batch=1))))
 """
 
 
+SHARED = """
+import argosy, json, os, time
+from pathlib import Path
+def use(x):
+    folder = Path(os.environ["CUDA_MPS_PIPE_DIRECTORY"])
+    (folder / str(x)).touch()
+    until = time.time() + 60
+    while not (folder / str((x + 1) % 8)).exists():  # another task uses the GPU at the same time
+        assert time.time() < until
+        time.sleep(0.05)
+    limits = {name: value for name, value in os.environ.items() if name.startswith("CUDA_MPS_P")}
+    return os.environ["CUDA_VISIBLE_DEVICES"], limits
+print(json.dumps(list(argosy.map(use, range(8), gpu_share=10_000, vcpus=0.1, memory=100, batch=1))))
+"""
+
+
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = local_settings(fitting_types(ONE, cores=2))
-    with local_aws(LocalOptions(settings, gpus=ONE, boot_s=0.2, tick_s=0.3)) as aws:
+    programs = tmp_path_factory.mktemp("bin")
+    install_mps(programs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        yield from _local_mode(settings)
+
+
+def _local_mode(settings: Settings) -> Iterator[str]:
+    with local_aws(LocalOptions(settings, gpus=ONE, boot_s=0.2, tick_s=0.3, processes=8)) as aws:
         yield aws.endpoint_url
 
 
@@ -46,6 +72,18 @@ def test_tasks_that_want_the_only_gpu_run_one_after_the_other(endpoint: str, tmp
     used = sorted(json.loads(told.stdout), key=lambda each: each[1])
     assert [visible for visible, _, _ in used] == [ONE[0].id] * 4
     assert all(ended <= begun for (_, _, ended), (_, begun, _) in itertools.pairwise(used)), used
+
+
+def test_tasks_with_a_share_use_the_only_gpu_together(endpoint: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(SHARED)
+    without = [f"--unset={name}" for name in os.environ if name.startswith(("AWS_", "ARGOSY_"))]
+    reached = {"ARGOSY_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1"}
+    told = outcome_of(["env", *without, "script", "program.py"], tmp_path, **reached)
+    assert told.returncode == 0, told.stderr
+    used = json.loads(told.stdout)
+    assert [visible for visible, _ in used] == [ONE[0].id] * 8
+    assert {limits["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] for _, limits in used} == {"0=10000M"}
+    assert len({limits["CUDA_MPS_PIPE_DIRECTORY"] for _, limits in used}) == 1
 
 
 def test_a_task_that_wants_more_gpus_than_there_are_is_refused_at_submit(endpoint: str) -> None:

@@ -175,11 +175,11 @@ def test_a_share_where_no_gpu_is_shared_says_so() -> None:
     assert found == ["resources.gpuShare: no instance type of this deployment shares GPUs"]
 
 
-def test_a_share_is_refused_until_tasks_with_one_are_placed() -> None:
+def test_a_share_that_a_gpu_has_is_taken() -> None:
     limits = DeploymentLimits("s3://own/", frozenset({"own"}), GPU_TYPES)
-    assert faults(spec(resources={"gpuShare": {"memoryMib": 8_000}}), limits) == [
-        "resources.gpuShare: is not supported yet"
-    ]
+    share = {"memoryMib": 8_000, "maxComputePercent": 25}
+    terms = admit(spec(resources={"gpuShare": share}), limits, SOURCES).terms
+    assert (terms.gpu_share_mib, terms.gpu_compute_percent, terms.needs.gpus) == (8_000, 25, 0)
 
 
 def test_a_model_without_any_gpu_type_says_that_there_is_none() -> None:

@@ -13,6 +13,7 @@ from argosy import layout
 from argosy.api.runs.submission import REQUEST_LIMIT, new_run_id
 from argosy.api.views import iso
 from argosy.model import inbox
+from argosy.model.resources import Resources
 from argosy.model.stored import documents
 from argosy.model.stored.damage import NewerFormat
 from argosy.ports import Key
@@ -265,8 +266,14 @@ def test_a_plan_warns_of_all_that_a_submission_warns_of(desk: Desk) -> None:
 def test_an_image_for_cpus_on_gpus_is_taken_with_a_warning(desk: Desk) -> None:
     gpus = {"vcpus": 1, "memory": 512, "gpus": 1}
     [said] = desk.submit(resources=gpus)["warnings"]
-    assert said.startswith("container.image: argosy/digits is built for CPUs")
+    assert said.startswith("container.image: argosy/digits is built for CPUs and cannot use the 1 GPU of each task")
     assert len(desk.submit("t-2", resources=gpus, capacity={"budgetUsd": 0.0001})["warnings"]) == 2
+
+
+def test_an_image_for_cpus_on_a_share_of_a_gpu_is_taken_with_a_warning(desk: Desk) -> None:
+    desk.api.limits = replace(desk.api.limits, shapes={"g5.xlarge": Resources(4096, 15_000, 1)})
+    [said] = desk.submit(resources={"gpuShare": {"memoryMib": 1000}})["warnings"]
+    assert said.startswith("container.image: argosy/digits is built for CPUs and cannot use the share of a GPU of each")
 
 
 ROOMY = {"command": ["--do", "${item}"], "image": "argosy/digits"}

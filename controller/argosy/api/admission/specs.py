@@ -198,7 +198,6 @@ def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[
         yield from _own_folder_faults(f"{key.rstrip('/')}/")
     if limits.shapes and data.get("taskDefinition") is None:
         yield from shape_faults(data.get("resources"), limits.shapes, limits.disks_gib)
-    yield from [Fault("resources.gpuShare", "is not supported yet")] if "gpuShare" in str(data.get("resources")) else []
     yield from _cell_faults(data, limits.cells)
     yield from _family_faults(data.get("taskDefinition"), limits.families)
     yield from _program_faults(data, limits)
@@ -376,9 +375,10 @@ def _flavour_notes(form: Mapping[str, Any], terms: RunTerms, images: ImageResolv
     if not image.startswith(OWN_NAMESPACE) or image.endswith(GPU_SUFFIX):
         return
     gpus, other = terms.needs.gpus, f"{image}{GPU_SUFFIX}"
-    if gpus and images.resolve(other) is not None:
+    its = amount_of("gpus", gpus) if gpus else "share of a GPU"
+    if (gpus or terms.gpu_share_mib) and images.resolve(other) is not None:
         yield (
-            f"container.image: {image} is built for CPUs and cannot use the {amount_of('gpus', gpus)} of each"
+            f"container.image: {image} is built for CPUs and cannot use the {its} of each"
             f" task: use {other}, unless the GPUs are simulated"
         )
 

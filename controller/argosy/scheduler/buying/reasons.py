@@ -26,6 +26,13 @@ from argosy.scheduler.buying.refusals import unlisted, why_refused
 from argosy.scheduler.placing.places import group_is_running
 from argosy.scheduler.turns.caps import is_at_cap
 
+# What instances of an AMI may lack, and where to read on.
+RUNNER = "the runner, which the user's program needs"
+MPS = "NVIDIA's MPS, which shares GPUs"
+_REMEDIES = {
+    RUNNER: "docs/guides/operations.md, The runner",
+    MPS: "`make roll` takes a newer AMI: docs/guides/operations.md, New AMIs",
+}
 BACKS_OFF = "waits before a retry after: "
 HELD_BY = "held back by "
 DEPLOYMENT = "maxInstances of the deployment"
@@ -84,13 +91,14 @@ def _why_no_offers(moment: Moment) -> str:
 
 def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
     """Why the suitable pools make no offer now: cool-offs, which end by themselves; price caps, which do not; or
-    last instances that joined without the runner."""
+    last instances that joined without what the run needs."""
     state, now = moment.state, moment.now
     without_runner = lacking_until(state.pools.values(), now, moment.policy, "without_runner_at")
+    without_sharing = lacking_until(state.pools.values(), now, moment.policy, "without_sharing_at")
     short: list[tuple[float, str]] = []
     broken: list[tuple[float, str]] = []
     expensive: list[str] = []
-    bare: list[float] = []
+    bare: list[tuple[float, str]] = []
     for purchase in Purchase:
         pools = [state.pools[offer.pool] for offer in able if offer.purchase is purchase]
         refused = dict(rejected(pools, moment.catalogue, now, moment.policy, purchase))
@@ -102,23 +110,24 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
             elif pool.key in refused:
                 expensive.append(f"{pool.instance_type} in {pool.zone} ({purchase}): {refused[pool.key]}")
             else:
-                bare.append(without_runner.get((pool.cell, image_of(pool.instance_type)), now))
+                ami = pool.cell, image_of(pool.instance_type)
+                is_unshared = ami in without_sharing and ami not in without_runner
+                bare.append((without_sharing[ami], MPS) if is_unshared else (without_runner.get(ami, now), RUNNER))
     return _in_one_sentence(short, broken, expensive, bare)
 
 
 def _in_one_sentence(
-    short: list[tuple[float, str]], broken: list[tuple[float, str]], expensive: list[str], bare: list[float]
+    short: list[tuple[float, str]], broken: list[tuple[float, str]], expensive: list[str], bare: list[tuple[float, str]]
 ) -> str:
     """short: offers that cool off for lack of capacity, until when and why. broken: those that only an operator can
-    restore. `expensive`: those above a price cap, and by how much. bare: those whose last instances joined without the
-    runner, and when they are tried again."""
+    restore. `expensive`: those above a price cap, and by how much. bare: when those are tried again whose last
+    instances joined without something, and without what."""
     also = f"; {len(expensive)} offers are above the price caps" if expensive else ""
     if bare and not broken and not short:
-        return (
-            "instances joined without the runner, which the user's program needs, so no more are bought for it;"
-            f" tried again at {time_of_day(min(bare))} (docs/guides/operations.md, The runner){also}"
-        )
-    also += f"; {len(bare)} offers are for instances that join without the runner" if bare else ""
+        again_at, what = min(bare)
+        sentence = f"instances joined without {what}, so no more are bought for it; tried again at"
+        return f"{sentence} {time_of_day(again_at)} ({_REMEDIES[what]}){also}"
+    also += f"; {len(bare)} offers are for instances that join without {min(bare)[1].partition(',')[0]}" if bare else ""
     if broken:
         until, why = min(broken)
         first = f"no pool that could hold it can launch until this is fixed: {why}; tried again at {time_of_day(until)}"

@@ -1,0 +1,102 @@
+"""Tasks share GPUs by their memory, from the run to ECS's devices, whichever device ECS picks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from argosy.emulator.ecs.records import PhysicalGpu
+from argosy.emulator.ecs.resources import fullest
+from argosy.model.tasks import TaskStatus
+from tests.builders import RUN_ID
+from tests.scenarios.controlled import Controlled
+
+ONE = ("us-east-1a",)
+SHARE = {"vcpus": 0.5, "memory": 1000, "gpuShare": {"memoryMib": 10_000, "maxComputePercent": 50}}
+WHOLE = {"vcpus": 0.5, "memory": 1000, "gpus": 1}
+Pick = Callable[[Sequence[PhysicalGpu]], PhysicalGpu]
+
+
+def emptiest(gpus: Sequence[PhysicalGpu]) -> PhysicalGpu:
+    return max(gpus, key=lambda gpu: (gpu.free_mib, gpu.id))
+
+
+class Watched:
+    """ECS, and what it refused to launch."""
+
+    def __init__(self, ecs: Any) -> None:
+        self._ecs, self.refused = ecs, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ecs, name)
+
+    def run_task(self, **request: Any) -> Any:
+        reply = self._ecs.run_task(**request)
+        self.refused += [each["reason"] for each in reply["failures"]]
+        return reply
+
+
+def world(*types: str, pick: Pick = fullest, work_s: float = 600.0) -> tuple[Controlled, Watched]:
+    cluster = Controlled(types=types, zones=ONE, work_s=work_s)
+    cluster.world.ecs.ledger.pick_gpu = pick
+    watched = Watched(cluster.ecs)
+    cluster.controllers = [cluster.controller(watched)]
+    return cluster, watched
+
+
+def sharers(cluster: Controlled) -> Counter[str]:
+    """Live tasks by GPU."""
+    arns = cluster.ecs.list_tasks(cluster="argosy")["taskArns"]
+    tasks = cluster.ecs.describe_tasks(cluster="argosy", tasks=arns)["tasks"] if arns else ()
+    return Counter(gpu for task in tasks for gpu in task["containers"][0]["gpuIds"])
+
+
+def test_as_many_tasks_share_a_gpu_as_its_memory_holds_and_no_more_instances_are_bought() -> None:
+    cluster, watched = world("c5.xlarge", "g5.xlarge")
+    cluster.submit(6, resources=SHARE)
+    cluster.run_for(400)
+    assert sorted(sharers(cluster).values()) == [2, 2, 2]
+    assert cluster.fleet_targets() == {"c5.xlarge/us-east-1a": 0, "g5.xlarge/us-east-1a": 3}
+    cluster.run_to_rest()
+    assert cluster.record(RUN_ID).counts[TaskStatus.SUCCEEDED] == 6
+    assert watched.refused == []
+
+
+@pytest.mark.parametrize("pick", [fullest, emptiest])
+def test_no_launch_is_refused_whichever_gpu_ecs_picks_and_whole_gpus_stay_whole(pick: Pick) -> None:
+    cluster, watched = world("g5.12xlarge", pick=pick)
+    cluster.submit(5, resources=SHARE)
+    cluster.submit(3, "whole-261121-062735-bbbb", resources=WHOLE, name="whole")
+    cluster.run_for(500)
+    devices = [
+        device
+        for instance in cluster.ecs.describe_container_instances(
+            cluster="argosy",
+            containerInstances=cluster.ecs.list_container_instances(cluster="argosy")["containerInstanceArns"],
+        )["containerInstances"]
+        for device in instance["gpuDevices"]
+    ]
+    assert sum(each["containerCount"] for each in devices if each["sharingMode"] == "DEDICATED") == 3
+    assert sum(each["containerCount"] for each in devices if each["sharingMode"] == "NVIDIA_MPS") == 5
+    cluster.run_to_rest()
+    assert cluster.record(RUN_ID).counts[TaskStatus.SUCCEEDED] == 5
+    assert watched.refused == []
+
+
+def test_a_share_waits_with_a_reason_where_instances_join_without_mps() -> None:
+    cluster, watched = world("g5.xlarge", work_s=60.0)
+    usual = cluster.world.agent_behaviour
+    cluster.world.agent_behaviour = lambda instance: replace(usual(instance), shares_gpus=False)
+    cluster.submit(2, resources=SHARE)
+    cluster.run_for(3_600)
+    assert watched.refused == []
+    said = "instances joined without NVIDIA's MPS, which shares GPUs, so no more are bought for it; tried again at"
+    assert cluster.explained().startswith(said)
+    assert "`make roll` takes a newer AMI" in cluster.explained()
+    cluster.world.agent_behaviour = usual
+    cluster.run_to_rest()
+    assert cluster.record(RUN_ID).counts[TaskStatus.SUCCEEDED] == 2
