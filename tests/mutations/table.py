@@ -49,6 +49,7 @@ def main() -> int:
         planted_faults,
         planted_floors,
         planted_further,
+        planted_gpus,
         planted_health,
         planted_hosts,
         planted_journal,
@@ -96,6 +97,7 @@ def main() -> int:
         is planted_pulls.Patch
         is planted_refusals.Patch
         is planted_readings.Patch
+        is planted_gpus.Patch
         is planted_hosts.Patch
         is planted_users.Patch
     )

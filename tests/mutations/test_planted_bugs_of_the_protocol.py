@@ -19,6 +19,7 @@ from tests.mutations import planted_entrances as of_entrances
 from tests.mutations import planted_faults as seventh
 from tests.mutations import planted_floors as thirteenth
 from tests.mutations import planted_further as second
+from tests.mutations import planted_gpus as of_gpus
 from tests.mutations import planted_health as of_health
 from tests.mutations import planted_hosts as of_hosts
 from tests.mutations import planted_journal as ninth
@@ -121,6 +122,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         of_pulls,
         of_refusals,
         of_readings,
+        of_gpus,
         of_hosts,
         of_users,
     )  # all are imported

@@ -10,7 +10,7 @@ import numpy as np
 
 from argosy.placement.arrays import BoolArray, IntArray
 from argosy.placement.demand import Batch
-from argosy.placement.fitness import AXES
+from argosy.placement.fitness import AXES, GPU
 from argosy.placement.pass_state import PassState, Port
 from argosy.placement.query import DISTINCT_INSTANCE, matching, parse
 from argosy.placement.supply import MOST_HOST_PORTS, Supply
@@ -122,6 +122,7 @@ def _checks(batch: Batch, state: PassState) -> list[_Check]:
     found.append(_health(state.supply))
     found += [_constraint(text, batch, state) for text in batch.constraints]
     found += _limits(batch, state)
+    found += _gpu_share(batch, state)
     found += _disk(batch, state)
     found += _ports(batch, state)
     found += [_with_group(group, batch, state) for group in batch.affinity if group != batch.group]
@@ -191,6 +192,18 @@ def _limits(batch: Batch, state: PassState) -> list[_Check]:
         possible = np.full(len(here), rules_limit > 0)
         found.append(_Check("limit", what, passes, possible, lambda _: "more instances were allowed for the group"))
     return found
+
+
+def _gpu_share(batch: Batch, state: PassState) -> list[_Check]:
+    """Room counts if it is there whichever of its GPUs ECS has chosen for the tasks that share them already."""
+    mib = batch.gpu_share_mib
+    if not mib:
+        return []
+    shares = state.gpu_shares()
+    passes = shares.room(np.arange(len(state.supply)), state.free[GPU], mib) > 0
+    ever = (shares.memory >= mib) & (state.supply.total[GPU] > 0)
+    words = f"no GPU is sure to have {mib:,} MiB free"
+    return [_Check("gpu", words, passes, ever, lambda _: "it asked for less memory of a GPU")]
 
 
 def _disk(batch: Batch, state: PassState) -> list[_Check]:

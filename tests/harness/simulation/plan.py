@@ -57,6 +57,8 @@ class TrialPlan:
     """The chance that users come through entrances of queues, and that one of them proves nothing."""
     crowd: float = 0.0
     """The chance that its users are a crowd: fourteen runs under limits that some of their tasks exceed."""
+    gpu_shares: float = 0.0
+    """The chance that a run shares GPUs."""
     limit_s: float = 4 * 3600.0
     """How long everything may take to end once the faults have ended."""
 

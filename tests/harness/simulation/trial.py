@@ -35,6 +35,7 @@ from tests.harness.simulation.users.clock_of_schedules import ClockOfSchedules
 from tests.harness.simulation.users.daemon import TrialDaemon
 from tests.harness.simulation.users.drains import Drains
 from tests.harness.simulation.users.follower import Follower
+from tests.harness.simulation.users.gpu_sharers import choose_by_chance, with_gpu_shares
 from tests.harness.simulation.users.kept_size import KeptSize
 from tests.harness.simulation.users.reader import Reader
 from tests.harness.simulation.users.service import NAME, TrialService
@@ -69,7 +70,7 @@ class Trial:
         self.faults = faults = crowd.faults_of(plan)
         timeline, catalogue = Timeline(START), load_catalogue()
         self.outline = Outline.drawn(faults, plan)
-        self.jobs = {job.run_id: job for job in plan.jobs or crowd.jobs_of(plan, faults)}
+        self.jobs = {job.run_id: job for job in plan.jobs or with_gpu_shares(crowd.jobs_of(plan, faults), plan)}
         self.services = SimulatedServices(SqsModel(timeline.clock))
         self.programs = programs = Programs(plan.seed, self.services.s3, self.jobs)
         defects = MachineDefects(faults, timeline, catalogue)
@@ -326,7 +327,9 @@ class Trial:
 def _world(seed: int, region: str, zones: tuple[str, ...], behaviour: Behaviour, timeline: Timeline) -> World:
     catalogue = load_catalogue(region)
     machines = Ec2Setup(catalogue, zones, _prices(seed, catalogue))
-    return World(machines, behaviour, region=region, seed=seed, timeline=timeline)
+    world = World(machines, behaviour, region=region, seed=seed, timeline=timeline)
+    choose_by_chance(world, seed)
+    return world
 
 
 def _prices(seed: int, catalogue: Mapping[str, MachineType]) -> PriceFunction:

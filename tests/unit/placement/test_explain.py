@@ -8,6 +8,7 @@ import pytest
 
 from argosy.placement.demand import Batch
 from argosy.placement.explain import explain
+from argosy.placement.gpu_shares import GpuUse
 from argosy.placement.place import place
 from argosy.placement.supply import InstanceRow, Supply
 
@@ -146,3 +147,13 @@ def test_the_json_form_is_plain_and_camel_case() -> None:
     document = json.loads(json.dumps(explain(Batch(1, 5000, 0, 1), BUSY).to_json()))
     assert document["never"] is True
     assert document["reasons"][0]["bestInstance"] == "i-c"
+
+
+def test_a_share_that_no_gpu_is_sure_to_hold_says_so() -> None:
+    row = InstanceRow("i-1", 8, 8, 2, 8, 8, 2, {}, gpu_memory_mib=24_000, gpu_use=GpuUse((5_000, 5_000)))
+    found = explain(Batch(1, 1, 0, 1, gpu_share_mib=20_000), Supply.of([row]))
+    assert found.sentence() == (
+        "waiting: no GPU is sure to have 20,000 MiB free: 1 instances refuse;"
+        " it would fit if it asked for less memory of a GPU"
+    )
+    assert explain(Batch(1, 1, 0, 1, gpu_share_mib=25_000), Supply.of([row])).never

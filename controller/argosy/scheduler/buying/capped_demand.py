@@ -128,7 +128,7 @@ def _least(batch: Batch, offers: Sequence[Offer], cap: Cap, known: dict[tuple[Ba
     none, all of the instance."""
     key = alike(batch), cap
     if key not in known:
-        needs, fits = Resources(*batch.need), tasks_per_instance(key[0], offers).tolist()
+        needs, fits = Resources(*batch.need, batch.gpu_share_mib), tasks_per_instance(key[0], offers).tolist()
         able = [offer for offer, tasks in zip(offers, fits, strict=True) if tasks]
         paid = [o for o in able if cap.instances >= 1 and o.price_usd_per_hour <= cap.usd_per_hour * (1 + ROUNDING)]
         each = [units_of(needs if paid else o.whole, o.whole, o.price_usd_per_hour) for o in paid or able]

@@ -37,6 +37,7 @@ from tests.harness.simulation.audit.facts import (
 )
 from tests.harness.simulation.audit.fleets import FleetChecker, ImageChecker
 from tests.harness.simulation.audit.floors import FloorChecker
+from tests.harness.simulation.audit.gpus import GpuChecker
 from tests.harness.simulation.audit.history import HistoryChecker
 from tests.harness.simulation.audit.instances import InstanceChecker, WarningChecker
 from tests.harness.simulation.audit.journal import JournalChecker
@@ -87,6 +88,7 @@ class Auditor:
         self.quiet = QuietChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
+            GpuChecker(facts),
             InstanceChecker(facts),
             FleetChecker(facts),
             FloorChecker(facts),

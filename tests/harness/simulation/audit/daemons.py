@@ -165,7 +165,7 @@ class DaemonChecker(Checker):
             instance = stored.instances[name]
             free = Resources(*instance["total"]).minus(Resources(*instance["foreign"]))
             for each in here:
-                free = free.minus(self._needs(each.key.run_id))
+                free = free.minus(self._needs(each.key.run_id)._replace(gpu_share_mib=0))
             for env in self._daemons():
                 assert env.target is not None
                 run_id = env.target.run_id

@@ -36,6 +36,7 @@ class StoredAttempt(NamedTuple):
     health: int = 0
     health_since: float = 0.0
     for_run: int = 0
+    gpu_mask: int = 0
 
     def was_replaced_since(self, before: StoredAttempt | None) -> bool:
         """Whether its environment has asked it to stop since that commit."""
@@ -187,6 +188,7 @@ class StoredState:
                 int(table["health"][row]),
                 float(table["health_since"][row]),
                 int(table["for_run"][row]),
+                int(table["gpu_mask"][row]),
             )
             self.live[chunk, row] = live
             if key not in self.intended and live.status == AttemptStatus.INTENT:

@@ -1,0 +1,69 @@
+"""Planted bugs of GPUs that tasks share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from argosy.model.resources import Resources
+from argosy.placement.arrays import IntArray
+from argosy.placement.gpu_shares import ShareColumns
+from argosy.scheduler.supply import roster
+from tests.mutations.catalogue import Patch, planted, scenario
+
+CHOICES = "tests.properties.test_gpu_share_properties"
+ROWS = "tests.unit.scheduler.supply.test_shared_gpus"
+REFUSED = "test_no_placed_task_is_refused_for_any_choice_and_any_order"
+
+
+@planted("a share is counted as if ECS filled one GPU after the other", check=scenario(CHOICES, REFUSED))
+def ecs_fills_gpus_in_order(patch: Patch) -> None:
+    def room(self: ShareColumns, rows: IntArray, idle: IntArray, share_mib: int) -> IntArray:
+        gpus = self.unshared[rows]
+        found: IntArray = np.maximum(gpus * self.memory[rows] - self.known[:, rows].sum(axis=0) - self.total[rows], 0)
+        return found // share_mib
+
+    patch.setattr(ShareColumns, "room", room)
+
+
+@planted("a whole GPU is counted although a share may be on it", check=scenario(CHOICES, REFUSED))
+def shares_open_no_gpu(patch: Patch) -> None:
+    real = ShareColumns.take
+
+    def take(self: ShareColumns, rows: IntArray, counts: IntArray, idle: IntArray, share_mib: int) -> IntArray:
+        return real(self, rows, counts, np.zeros_like(idle), share_mib)
+
+    patch.setattr(ShareColumns, "take", take)
+
+
+@planted(
+    "a task pays for a whole GPU of which it asked for a part",
+    check=scenario(ROWS, "test_a_task_pays_for_the_part_of_the_memory_that_it_asked_for"),
+)
+def a_share_costs_a_gpu(patch: Patch) -> None:
+    real = Resources.share_of
+
+    def share_of(self: Resources, total: Resources) -> float:
+        whole = self._replace(gpus=self.gpus or int(self.gpu_share_mib > 0), gpu_share_mib=0)
+        return real(whole, total)
+
+    patch.setattr(Resources, "share_of", share_of)
+
+
+@planted(
+    "the GPU that ECS names for a task changes nothing",
+    check=scenario(ROWS, "test_a_share_may_be_on_any_gpu_until_ecs_says_on_which"),
+)
+def named_gpus_are_forgotten(patch: Patch) -> None:
+    patch.setattr(roster, "on_known_gpus", lambda row, state, uses: row)
+
+
+@planted("the size of the largest share on a GPU not known is lost", check=scenario(CHOICES, REFUSED))
+def every_share_is_like_the_next(patch: Patch) -> None:
+    real = ShareColumns.room
+
+    def room(self: ShareColumns, rows: IntArray, idle: IntArray, share_mib: int) -> IntArray:
+        return real(replace(self, largest=np.zeros_like(self.largest)), rows, idle, share_mib)
+
+    patch.setattr(ShareColumns, "room", room)
