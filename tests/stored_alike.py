@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from argosy.engine.loading import load, records_of
+from argosy.model.attempts import AttemptTable
 from argosy.model.instances import Instance
 from argosy.model.pools import Pool
-from argosy.model.runs import Run, sort_key
+from argosy.model.run_terms import spec_and_terms
+from argosy.model.runs import sort_key
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.damage import Damage, tried
 from argosy.model.stored.run_record import RunRecord
+from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
 from argosy.spec.stored import current
 
@@ -30,19 +32,15 @@ PARTS = {"POOLS": "pools", "INSTANCES": "instances", "ATTEMPTS": "attempts", "EN
 
 class _StoredRun(NamedTuple):
     documents: Mapping[Key, bytes]
-    run: Run
     record: RunRecord
-
-    @classmethod
-    def of(cls, run: Run, found: Mapping[Key, bytes] = MappingProxyType({})) -> _StoredRun:
-        return cls(found, run, RunRecord.of(run))
+    tasks: TaskTable
 
 
 class StoredState:
     """The state that a controller would load, for a check after each commit.
 
     A commit changes few documents, so only what differs from the last reading is decoded. Where one document of a part
-    has changed, the whole part is decoded: all instances, all attempts, or one run.
+    has changed, the whole part is decoded: all instances, all attempts, or the record and the tasks of one run.
     """
 
     def __init__(self) -> None:
@@ -58,8 +56,7 @@ class StoredState:
         stored = self._without_runs(items, records_of(store, suspended))
         runs = {run_id: RunRecord.of(run) for run_id, run in state.runs.items()}
         found = [self._run(runs[run_id], store) for run_id in root.get("runs", ()) if run_id in runs.keys() - suspended]
-        self._runs = {each.run.id: each for each in found if each is not None}
-        stored.runs = {run_id: each.run for run_id, each in self._runs.items()}
+        self._runs = {each.record.id: each for each in found if each is not None}
         return [*_differences(state, stored), *_of_runs(state, runs, self._runs)]
 
     def _without_runs(self, items: Mapping[str, bytes], suspended: Mapping[str, bytes]) -> State:
@@ -86,16 +83,28 @@ class StoredState:
             return before
         if key not in found:
             return None
-        partition = {name: current(name, body) for (_, name), body in found.items() if name != key[1]}
-        run = tried(record.id, lambda: documents.run_from(documents.record_from(found[key]), partition))
-        return None if isinstance(run, Damage) else _StoredRun.of(run, found)
+        run = tried(record.id, lambda: _run_of(found, key, before.documents if before else {}))
+        return None if isinstance(run, Damage) else run
+
+
+def _run_of(found: Mapping[Key, bytes], key: Key, before: Mapping[Key, bytes]) -> _StoredRun:
+    """key: of the record. before: the last reading. Raises one of `damage.FAULTS`."""
+    record = documents.record_from(found[key])
+    spec = documents.run_partition(record.id), documents.SPEC
+    if spec not in found or found[spec] != before.get(spec):
+        spec_and_terms(documents.decode(current(spec[1], found[spec])))
+    tasks = TaskTable(record.task_count, record.halted)
+    for _, name in found:
+        if name.startswith("TASKS#"):
+            tasks.unpack(int(name.split("#")[1]), found[_, name])
+    return _StoredRun(found, record, tasks)
 
 
 def forgotten(state: State, store: Store) -> list[str]:
     """The differences between the state in memory, which has just been committed, and a load of the whole state."""
     stored = load(store)
     runs = {run_id: RunRecord.of(run) for run_id, run in state.runs.items()}
-    others = {run_id: _StoredRun.of(run) for run_id, run in stored.runs.items()}
+    others = {run_id: _StoredRun({}, RunRecord.of(run), run.tasks) for run_id, run in stored.runs.items()}
     return [*_differences(state, stored), *_of_runs(state, runs, others)]
 
 
@@ -111,7 +120,7 @@ def _differences(state: State, stored: State) -> Iterator[str]:
         if _as_json(state, name) != _as_json(stored, name):
             yield f"environment {name}"
     if not _same_attempts(state, stored):
-        mine, theirs = _attempts(state), _attempts(stored)
+        mine, theirs = _attempts(state, state.attempts), _attempts(state, stored.attempts)
         for key in mine.keys() | theirs.keys():
             if mine.get(key) != theirs.get(key):
                 yield f"attempt {key}: {mine.get(key)} in memory, {theirs.get(key)} stored"
@@ -123,12 +132,12 @@ def _of_runs(state: State, records: Mapping[str, RunRecord], stored: Mapping[str
         if run_id not in stored:
             yield f"run {run_id}: not stored"
             continue
-        _, other, stored_record = stored[run_id]
-        if records[run_id] != stored_record:
-            mine, theirs = records[run_id].to_json(), stored_record.to_json()
+        _, record, tasks = stored[run_id]
+        if records[run_id] != record:
+            mine, theirs = records[run_id].to_json(), record.to_json()
             yield from (f"run {run_id}.{name}" for name in mine if mine[name] != theirs.get(name))
         for name in run.tasks.columns:
-            if not np.array_equal(run.tasks[name], other.tasks[name]):
+            if not np.array_equal(run.tasks[name], tasks[name]):
                 yield f"run {run_id}: tasks.{name}"
 
 
@@ -139,8 +148,6 @@ def _as_json(state: State, name: str) -> dict[str, Any] | None:
 
 def _same_attempts(state: State, stored: State) -> bool:
     """Whether all live attempts are in the same rows with the same columns, without a dictionary for each."""
-    if any(run.number != stored.runs[run.id].number for run in state.runs.values() if run.id in stored.runs):
-        return False
     mine, theirs = state.attempts, stored.attempts
     rows = mine.live()
     return np.array_equal(rows, theirs.live()) and all(
@@ -148,9 +155,8 @@ def _same_attempts(state: State, stored: State) -> bool:
     )
 
 
-def _attempts(state: State) -> dict[Any, dict[str, Any]]:
-    """By key, or by row where no run is known any more, the columns of every live attempt."""
-    table = state.attempts
+def _attempts(state: State, table: AttemptTable) -> dict[Any, dict[str, Any]]:
+    """By key, or by row where no run is known any more, the columns of every live attempt. state: has the runs."""
     return {
         (state.key_of(row) or row): {name: table[name][row].item() for name in table.columns}
         for row in table.live().tolist()
