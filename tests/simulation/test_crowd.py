@@ -16,7 +16,7 @@ from tests.harness.simulation.users.crowd import RUNS
 MORE = int(os.environ.get("CROWDS", "0"))
 
 
-@pytest.mark.parametrize("seed", [2, 8, *range(1_000, 1_000 + MORE)])
+@pytest.mark.parametrize("seed", [2, *range(1_000, 1_000 + MORE)])
 def test_every_run_of_a_crowd_ends_and_the_controller_rests(seed: int) -> None:
     verdict = Trial(crowd(seed)).run()
     assert verdict.violations == []

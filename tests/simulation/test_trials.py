@@ -185,7 +185,7 @@ def test_eight_controllers_at_once_violate_nothing(seed: int) -> None:
 
 
 def test_eight_controllers_at_once_do_get_in_each_others_way() -> None:
-    assert sum(verdict_of_eight(seed).conflicts for seed in range(4)) > 3
+    assert sum(verdict_of_eight(seed).conflicts for seed in (0, 2, 3)) > 3
 
 
 @cache
