@@ -281,18 +281,18 @@ def test_prices_that_rise_above_the_hourly_cap_later_end_the_run_with_what_it_ha
 
 def test_a_run_that_its_budget_stopped_continues_with_a_higher_one() -> None:
     watch = Watch(cluster())
-    watch.controlled.submit(400, array={"size": 400, "expectedSeconds": 120}, capacity={"budgetUsd": 2})
+    watch.controlled.submit(200, array={"size": 200, "expectedSeconds": 120}, capacity={"budgetUsd": 1})
     watch.to_rest()
     first = watch.controlled.record()
-    assert (first.status, first.budget_usd) == ("PARTIAL", 2)
-    watch.controlled.retry(cancelled=True, budget_usd=4.0)
+    assert (first.status, first.budget_usd) == ("PARTIAL", 1)
+    watch.controlled.retry(cancelled=True, budget_usd=2.0)
     watch.to_rest()
     record = watch.controlled.record()
-    assert record.budget_usd == 4
-    assert first.counts[4] < record.counts[4] < 400
-    assert "its budget of $4.00" in record.status_reason
-    assert first.cost_usd + 1 < record.cost_usd <= 4
-    watch.controlled.retry(cancelled=True, budget_usd=50.0)
+    assert record.budget_usd == 2
+    assert first.counts[4] < record.counts[4] < 200
+    assert "its budget of $2.00" in record.status_reason
+    assert first.cost_usd + 0.5 < record.cost_usd <= 2
+    watch.controlled.retry(cancelled=True, budget_usd=25.0)
     watch.to_rest()
     assert watch.controlled.record().status == "SUCCEEDED"
 

@@ -324,7 +324,7 @@ def test_many_small_runs_fit_into_commits_after_an_outage_and_while_capacity_is_
     cluster = Controlled(types=("c5.9xlarge",), zones=("us-east-1a",), work_s=30.0)
     cluster.world.ec2.set_shortage("c5.9xlarge/us-east-1a", 0)
     ids = [cluster.submit(1, run_id=f"small{n}-261121-062733-aaaa", name=f"small{n}") for n in range(130)]
-    cluster.run_for(400)
+    cluster.run_for(150)
     cluster.world.ec2.set_shortage("c5.9xlarge/us-east-1a", None)
     cluster.run_to_rest()
     assert {cluster.record(run_id).status for run_id in ids} == {RunStatus.SUCCEEDED}
