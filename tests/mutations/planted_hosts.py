@@ -53,7 +53,7 @@ def ecs_hears_of_no_drain(patch: Patch) -> None:
 
 @planted("a drain never ends", check=scenario(SICK, DRAINED))
 def drains_never_end(patch: Patch) -> None:
-    patch.setattr(hosts.host_care, "end_drain", lambda state, instance, now: None)
+    patch.setattr(hosts.host_care, "pass_time", lambda state, instance, now: None)
 
 
 @planted("what ECS and EC2 say of a host's health is not heard", check=scenario(SICK, IMPAIRED, "event"))

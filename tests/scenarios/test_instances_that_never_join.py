@@ -43,17 +43,17 @@ class Broken(Controlled):
         return most
 
 
-def test_in_a_day_in_which_no_instance_joins_each_retry_buys_one_and_says_why() -> None:
-    """If each retry buys 8, this day costs 160 instances and 4.14 USD."""
+def test_while_no_instance_joins_each_retry_buys_one_and_says_why() -> None:
+    """If each retry buys 8, a day costs 160 instances and 4.14 USD."""
     cluster = Broken(("c5.xlarge",), ZONES[:1])
     cluster.submit(80)
     assert cluster.most_alive(HOUR_S) == EIGHT
     said = set()
-    for _ in range(23):
+    for _ in range(6):
         assert cluster.most_alive(HOUR_S) <= 1
         said.add(cluster.explained())
-    assert cluster.bought() <= EIGHT + 20
-    assert cluster.bill.usd() < 1.0
+    assert cluster.bought() <= EIGHT + 7
+    assert cluster.bill.usd() < 0.5
     assert all("never joined the cluster" in sentence for sentence in said), said
     assert any("one at a time" in sentence for sentence in said)
 
@@ -83,7 +83,7 @@ def test_while_a_whole_cell_fails_each_pool_is_tried_once_and_then_one_of_them_a
 
 def test_a_zone_in_which_nothing_joins_keeps_no_other_zone_from_growing() -> None:
     cluster = Broken(("c5.xlarge",), ZONES, is_sick=lambda zone: zone == ZONES[0])
-    cluster.submit(400)
+    cluster.submit(120)
     took = cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
     assert took < HOUR_S

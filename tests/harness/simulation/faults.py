@@ -33,7 +33,6 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "shortage": (0.2, 0.8),  # a pool: it delivers nothing for a while
     "no-register": (0.05, 0.6),  # an instance never joins the cluster
     "bad-gpu": (0.1, 0.5),  # an instance registers without its GPUs
-    "no-gpu-sharing": (0.1, 0.5),  # an instance: its AMI or agent is too old to share GPUs
     "black-hole": (0.05, 0.3),  # an instance on which every task fails at once
     "stuck": (0.01, 0.05),  # a task never leaves PENDING
     "partition": (0.5, 4.0),  # an instance, per hour: its agent is cut off for up to 25 minutes
@@ -87,6 +86,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "preemption": (0.4, 1.0),  # a trial: its users share the cluster by queues, and one of them may take room
     "readings": (0.3, 1.0),  # a trial: AWS takes some of its contradictory contracts in the less usual way
     "drained": (0.3, 0.8),  # a trial: users let instances drain for a while, and end that for some
+    "no-gpu-sharing": (0.1, 0.5),  # an instance: its AMI or agent is too old to share GPUs
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS guarantees that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY
