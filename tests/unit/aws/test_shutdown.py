@@ -61,6 +61,17 @@ def test_a_fleet_that_can_launch_is_lowered_even_while_it_is_being_changed(state
     assert target(ec2, "fleet-1") == 0
 
 
+def test_a_fleet_that_is_left_to_settle_is_not_lowered_and_holds_up_the_end() -> None:
+    ec2 = FakeEc2()
+    ec2.add_fleet("fleet-1", target=3, state="modifying")
+    ec2.add_fleet("fleet-2", target=3)
+    result = free(ec2, "main", settle=True)
+    assert (result.settling, result.lowered) == (["fleet-1"], ["fleet-2"])
+    assert (target(ec2, "fleet-1"), target(ec2, "fleet-2")) == (3, 0)
+    ec2.fleets.pop("fleet-2")
+    assert not free(ec2, "main", settle=True).clean
+
+
 def test_a_deleted_fleet_is_left_alone() -> None:
     ec2 = FakeEc2()
     ec2.add_fleet("fleet-1", target=3, state="deleted_running")
