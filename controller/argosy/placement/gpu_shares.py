@@ -1,16 +1,16 @@
 """How many tasks that share a GPU may each instance take, whichever of its GPUs ECS chooses for each?
 
-ECS places a share by memory alone, on any GPU without a task that takes it whole, and says only later on which
+ECS chooses the GPU of a share by memory alone, among those that no task takes whole, and reports it only later
 (`GpuUse.known_mib`). So a task is counted only where it fits for every choice of GPUs and every order of the calls:
 
-- A GPU is closed to a share of `s` MiB once more than `M - s` of its `M` MiB are taken. The other shares on GPUs not
-  known close all GPUs only if they are at least as many as the open GPUs, and as large together as closes them all;
-  that is counted in steps of the greatest common divisor of their sizes. The largest share decides: every other one
-  fits wherever it does.
-- Each share on a GPU not known may have opened one of its own, which no task with whole GPUs gets then.
+- A GPU of `M` MiB is closed to a share of `s` MiB once more than `M - s` MiB of it are taken. Shares whose GPU is
+  unknown close all GPUs only if there are at least as many of them as open GPUs, and if their memory adds up to what
+  closes them all. That sum is counted in steps of the greatest common divisor of their sizes. Only the largest share
+  has to be checked: every other one fits wherever it does.
+- Each share whose GPU is unknown may have opened an idle GPU. That GPU is not counted for tasks that take whole GPUs.
 
-Example: on 2 GPUs of 24 GiB, 3 shares of 10 GiB fit, and so does a fourth: 2 of them close a GPU, 4 both. After a share
-of 10 and one of 16 GiB no other of 16 is counted: they may be on different GPUs.
+Example: on 2 GPUs of 24 GiB, 4 shares of 10 GiB fit. It takes 2 to close a GPU, so the first 3 leave one open. After a
+share of 10 GiB and one of 16 GiB, no other of 16 is counted: the two may be on different GPUs.
 """
 
 from __future__ import annotations

@@ -124,9 +124,7 @@ class QueueCaps:
         rows = np.array([row for _, row in tasks], dtype=np.int64)
         counts = np.array([*tasks.values()], dtype=np.float64)
         needs = np.array([self.asks[number].run.needs for number in numbers], dtype=np.int64).reshape(-1, AXES)
-        own = (
-            part_of(needs.T, coming.sizes[:, rows]) * counts
-        )  # one row of its own for each: all rows would be a square
+        own = part_of(needs.T, coming.sizes[:, rows]) * counts  # each task on its own row, not on all rows
         whole = np.zeros(len(coming))
         np.add.at(whole, rows, own)
         of_row = own / np.where(whole[rows] > 0, whole[rows], 1.0)
