@@ -42,6 +42,7 @@ from argosy.model.state import State
 STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
 LIVE_FLEETS = ("submitted", "active", "modifying")
 STILL_RUNNING = "deleted_running"  # a deleted fleet whose instances still run: Argosy has to end them
+CHANGING_S = 180.0  # pause where another change is under way: longer than a change and a sweep after it
 HISTORY_S = 1800.0  # of a fleet's history: a fleet that fails says so every few minutes (EC2 keeps 48 hours)
 HISTORY_PAGES = 3  # of up to 1,000 records
 # DescribeInstanceStatus has a filter for each check, and filters have to hold together: one call for each.
@@ -286,9 +287,10 @@ def _not_set(action: SetTarget, fault: CallFailure) -> Event:
     if fault.kind is FailureKind.CAPACITY:
         short = shortage(action.pool, fault.code, fault.message)
         return short if action.on_demand_target else replace(short, only=Purchase.SPOT)
-    passing = fault.passing or fault.kind is FailureKind.CONFLICT
+    pause_s = CHANGING_S if fault.kind is FailureKind.CONFLICT else 0.0
+    passing = fault.passing or pause_s > 0.0
     if passing or action.fleet_id:
-        return NotCarriedOut(fault.text, about=Subject(What.TARGET, action.pool), passing=passing)
+        return NotCarriedOut(fault.text, about=Subject(What.TARGET, action.pool), passing=passing, pause_s=pause_s)
     return refusal(action.pool, fault.code, fault.message)
 
 

@@ -260,6 +260,7 @@ def not_carried_out(event: events.NotCarriedOut, state: State, now: float, polic
     if not event.about:
         return
     setback = set_back(state, event.about, event.reason, now, event.passing)
+    setback.not_before = max(setback.not_before, now + event.pause_s)
     targets.note_failure(state, event.about, event.reason)
     run = state.runs.get(event.about.id)
     if run is None or event.about.what is What.FOLD:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from argosy.catalogue.lookup import image_of, load_catalogue
 from argosy.catalogue.quotas import quota_key
 from argosy.lifecycle import unjoined
-from argosy.lifecycle.setbacks import carried_out
+from argosy.lifecycle.setbacks import carried_out, end_pause
 from argosy.model.events import FleetSeen, HistoryRead, Observed, OrderAnswered, PoolShort, TargetAccepted
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
 CLOSED = "its cell is closed: "  # begins the cordon of an instance
@@ -54,6 +54,7 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         pool.surplus = sorted(others | ({seen.fleet_id} if seen.spot_target else set()))
     else:
         pool.confirmed_spot = seen.spot_target
+        end_pause(state, Subject(What.TARGET, pool.key), now)
         if seen.is_behind and seen.spot_target:
             pool.confirmed_spot = -1  # its target is set once more, which moves it: it may have to replace an instance
     if pool.fleet_id == seen.fleet_id and (seen.stays_behind or (pool.behind_since and seen.stays_behind is None)):

@@ -31,6 +31,13 @@ def carried_out(state: State, what: What, name: str) -> None:
     state.setbacks.pop(Subject(what, name), None)
 
 
+def end_pause(state: State, about: Subject, now: float) -> None:
+    """What a passing fault waited for has come: it may be tried again at once."""
+    setback = state.setbacks.get(about)
+    if setback and not setback.refusals:
+        setback.not_before = min(setback.not_before, now)
+
+
 def is_hopeless(setback: Setback, now: float, policy: Policy) -> bool:
     """Whether this many rounds in a row were refused, or it was tried that often for a long time, whatever the answers:
     time in which the controller did not run does not count."""

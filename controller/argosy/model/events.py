@@ -24,8 +24,7 @@ class RunSubmitted:
 
 @dataclass(frozen=True, slots=True)
 class RunCancelled:
-    """stored: the run in the store, unless it counts as ended or is open. It is read again each time: the request alone
-    decides whether it is the same fact."""
+    """stored: the run in the store, unless it counts as ended or is open. Each retry of the request reads it again."""
 
     request: inbox.CancelRequest
     stored: Run | None = field(default=None, compare=False)
@@ -365,6 +364,7 @@ class NotCarriedOut:
     key: AttemptKey | None = None
     about: Subject | None = None  # what to retry after a pause
     passing: bool = False  # AWS throttled or did not answer: that says nothing about the action, and passes
+    pause_s: float = 0.0  # the least pause before the next try
 
 
 @dataclass(frozen=True, slots=True)

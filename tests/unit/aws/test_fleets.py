@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,9 +13,10 @@ from argosy.aws.fleets import AwsFleets
 from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import LookUpHosts, ReadHistory, SetTarget, Terminate
 from argosy.model.events import Event, HistoryRead, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
+from argosy.model.policy import Policy
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
-from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with
+from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with, told
 from tests.fakes.aws import Clock, ScriptedClient, cell, refusal, timed_out
 
 POOL = f"{CELL}/c5.xlarge/us-east-1a"
@@ -83,6 +85,25 @@ def test_a_target_is_absolute_and_ends_nothing_by_itself() -> None:
 def test_a_target_that_is_not_taken_says_why(error: Exception, kind: type) -> None:
     event = target_set(fleets(ScriptedClient("ec2", modify_fleet=error)), SetTarget(POOL, 3, 0))
     assert isinstance(event, kind)
+
+
+def test_a_fleet_that_is_being_changed_is_asked_again_only_after_a_listing_had_time_to_show_it_unchanged() -> None:
+    changing = ScriptedClient("ec2", modify_fleet=refusal("FleetNotInModifiableState", "The fleet is being modified."))
+    event = target_set(fleets(changing), SetTarget(POOL, 3, 0))
+    state = state_of()
+    told(state, event)
+    assert not state.may_try(What.TARGET, POOL, NOW + Policy().sweep_s)
+    told(state, replace(fleet(spot_target=2), is_modifying=True), now=NOW + 1)
+    assert not state.may_try(What.TARGET, POOL, NOW + 1)
+    told(state, fleet(spot_target=2), now=NOW + 2)
+    assert state.may_try(What.TARGET, POOL, NOW + 2)
+
+
+def test_a_refusal_for_good_is_not_forgotten_because_a_listing_shows_the_fleet() -> None:
+    state = state_of()
+    told(state, NotCarriedOut("no", about=Subject(What.TARGET, POOL)))
+    told(state, fleet(spot_target=2), now=NOW)
+    assert not state.may_try(What.TARGET, POOL, NOW)
 
 
 def history_of(*pages: Any) -> ScriptedClient:
