@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
@@ -114,3 +117,21 @@ def test_the_catalogue_needs_the_standard_library_only() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_the_gpus_of_every_type_are_those_that_ec2_describes() -> None:
+    """By moto's copy of DescribeInstanceTypes, which names the memory of one GPU."""
+    packed = (files("moto.ec2") / "resources" / "instance_types.json.gz").read_bytes()
+    described = json.loads(gzip.decompress(packed))
+    shown = {
+        name: [(gpu["Count"], gpu["Name"], gpu["MemoryInfo"]["SizeInMiB"]) for gpu in found["GpuInfo"]["Gpus"]]
+        for name, found in described.items()
+        if "GpuInfo" in found
+    }
+    ours = {name: [(each.gpus, each.gpu_model, each.gpu_memory_mib)] for name, each in load_catalogue().items()}
+    of_today = {name for name in shown if name.startswith(("g4dn", "g5", "g6", "g7", "gr6", "p4", "p5", "p6"))}
+    left_out = {name for name in of_today - ours.keys() if not name.endswith(".metal")}
+    assert {name.split(".")[0] for name in left_out} == {"g6f", "gr6f", "p5e"}
+    assert {name: ours[name] for name in of_today & ours.keys()} == {
+        name: shown[name] for name in of_today & ours.keys()
+    }
