@@ -12,10 +12,10 @@ from argosy.api.cluster import actions
 from argosy.aws import fleets
 from argosy.aws.executor import AwsExecutor
 from argosy.engine.tick import Engine
-from argosy.lifecycle import hosts, user_requests
+from argosy.lifecycle import accounts, hosts, user_requests
 from argosy.market import release
 from argosy.model.actions import Action
-from argosy.model.events import Event
+from argosy.model.events import Event, TaskSeen
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
 from argosy.model.state import State
@@ -74,6 +74,24 @@ def sick_hosts_stay(patch: Patch) -> None:
         return real(replace(instance, impaired_since=0.0, draining_since=0.0), now, policy)
 
     patch.setattr(release, "_is_past_hope", is_past_hope)
+
+
+@planted(
+    "a failure with a GPU is booked before ECS can find the GPU impaired",
+    check=scenario(SICK, "test_what_fails_for_a_broken_gpu_is_lost_and_not_the_users_and_the_instance_is_replaced"),
+)
+def gpu_failures_wait_no_longer(patch: Patch) -> None:
+    patch.setattr(Policy, "fate_s_of", lambda policy, needs: policy.fate_s)
+
+
+@planted("what fails on an impaired instance is the user's failure", "sick-gpu")
+def impaired_hosts_excuse_nothing(patch: Patch) -> None:
+    real = accounts.host_was_lost
+
+    def host_was_lost(seen: TaskSeen, instance: Instance | None) -> bool:
+        return real(seen, None if instance is None else replace(instance, impaired={}))
+
+    patch.setattr(accounts, "host_was_lost", host_was_lost)
 
 
 @planted(

@@ -474,3 +474,44 @@ def test_what_an_instance_that_never_joined_wrote_to_its_console_is_shown_redact
     explained = explain_run(Moment(state, load_catalogue(), cluster.world.now, cluster.policy), cluster.run)
     assert explained["consoles"][0]["console"] == told[0]
     assert any("its console ended with" in line for line in lines_of(explained))
+
+
+GPU = {"vcpus": 1, "memory": 1024, "gpus": 1}
+
+
+def one_broken_gpu(**policy: float) -> tuple[Controlled, str]:
+    """Two tasks with a GPU each. One GPU falls off the bus, and ECS says so 40 s after its program has failed."""
+    cluster = Controlled(types=("g4dn.xlarge",), zones=ZONE, work_s=600.0, **policy)
+    cluster.submit(2, resources=GPU, retryStrategy={"attempts": 1})
+    cluster.tick()
+    until(cluster, lambda: cluster.run.tasks.counts()[TaskStatus.RUNNING] == 2, 600.0)
+    sick = str(cluster.live_instances()[0]["InstanceId"])
+    cluster.world.agents[sick].break_gpu(40.0)
+    return cluster, sick
+
+
+def test_what_fails_for_a_broken_gpu_is_lost_and_not_the_users_and_the_instance_is_replaced() -> None:
+    cluster, sick = one_broken_gpu()
+    cluster.run_for(30.0)
+    assert cluster.run.tasks.counts()[TaskStatus.FAILED] == 0  # ECS has not said so yet
+    state = cluster.controllers[0].state
+    assert state is not None
+    until(cluster, lambda: state.instances[sick].impaired, 60.0)
+    explained = explain_run(Moment(state, load_catalogue(), cluster.world.now, cluster.policy), cluster.run)
+    (line,) = (each for each in lines_of(explained) if "gets no new tasks" in each)
+    assert line.startswith(f"{sick} (g4dn.xlarge) gets no new tasks: impaired: ECS says IMPAIRED: ACCELERATED_COMPUTE")
+    assert any("ACCELERATED_COMPUTE Xid 79 on GPU-" in reason for reason in cluster.run.reasons)
+    until(cluster, lambda: not is_alive(cluster, sick), 60.0)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.attempts, record.interruptions) == (RunStatus.SUCCEEDED, 3, 1)
+
+
+def test_a_program_that_fails_on_a_sound_gpu_is_the_users_failure_after_a_minute() -> None:
+    cluster = Controlled(types=("g4dn.xlarge",), zones=ZONE)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(5.0, exit_code=1)
+    cluster.submit(1, resources=GPU, retryStrategy={"attempts": 1})
+    cluster.tick()
+    until(cluster, lambda: cluster.run.tasks.counts()[TaskStatus.RUNNING], 600.0)
+    took = until(cluster, lambda: cluster.record().status == RunStatus.FAILED, 300.0)
+    assert cluster.policy.gpu_fate_s <= took <= cluster.policy.gpu_fate_s + 60.0

@@ -111,8 +111,13 @@ def _was_to_go(instance: Instance) -> bool:
     return bool(instance.interrupted_at or instance.rebalance_at or instance.draining_since)
 
 
-def shown_reason(run: Run, seen: TaskSeen, cause: StopCause) -> str:
-    """The reason of an end, as shown to users."""
+def shown_reason(run: Run, seen: TaskSeen, cause: StopCause, instance: Instance | None) -> str:
+    """The reason of an end, as shown to users, with what AWS says about the health of its instance."""
+    ill = instance.impaired.values() if instance is not None and cause is StopCause.NONE and seen.exit_code else ()
+    return "; ".join([_reason_of_end(run, seen, cause), *(f"on an instance of which {each}" for each in ill)])
+
+
+def _reason_of_end(run: Run, seen: TaskSeen, cause: StopCause) -> str:
     if cause is StopCause.TIMED_OUT:
         return f"the attempt took longer than {run.terms.attempt_timeout_s:.0f} s"
     if seen.reason == SAYS_NOTHING or not (seen.reason or seen.exit_code is None):

@@ -156,9 +156,10 @@ def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy)
     serves = run is not None and run.terms.serves
     if not policy.fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance, serves=serves):
         return False
-    earlier = state.open_ends.failures.get(row, OpenEnd(seen, now))
+    fate_s = policy.fate_s if run is None or serves else policy.fate_s_of(run.needs)
+    earlier = state.open_ends.failures.get(row, OpenEnd(seen, now, now + fate_s))
     latest = max(earlier.seen, seen, key=lambda each: each.version)
-    state.open_ends.failures[row] = OpenEnd(latest, earlier.heard_at)
+    state.open_ends.failures[row] = OpenEnd(latest, earlier.heard_at, earlier.known_at)
     return True
 
 
@@ -252,7 +253,7 @@ def miss_result(state: State, run: Run, index: int, now: float, policy: Policy) 
     instance_id = bytes(run.tasks["instance"][index]).decode()
     cause = StopCause(int(run.tasks["stop_cause"][index]))
     if policy.fate_s and is_result_open(cause, state.instances.get(instance_id)):
-        missing = MissingResult(int(run.tasks["attempts"][index]), instance_id, now)
+        missing = MissingResult(int(run.tasks["attempts"][index]), instance_id, now, now + policy.fate_s)
         state.open_ends.missing_results[run.id, index] = missing
     else:
         end_without_result(state, run, index, now, policy)
@@ -282,7 +283,7 @@ def _end_of(run: Run, row: int, seen: TaskSeen, state: State) -> AttemptEnd:
         index=int(table["index"][row]),
         account=account_for(seen, cause, instance, has_runner=run.terms.needs_runner, serves=run.terms.serves),
         cause=cause,
-        reason=shown_reason(run, seen, cause),
+        reason=shown_reason(run, seen, cause, instance),
         seen=seen,
         instance=instance.id if instance else None,
     )

@@ -4,14 +4,15 @@ An operating system that shuts down ends the containers before EC2 reports the e
 still report their exit codes: 143, 137, or the program's answer to SIGTERM. So a failure is booked on the user only
 after its instance is seen running some seconds later. The same applies to an exit code of 0 that left no result. EC2 is
 queried for only these instances, because a sweep of thousands takes too long. Until then a failed attempt keeps its row
-and its room, and a task without a result stays VERIFYING.
+and its room, and a task without a result stays VERIFYING. ECS finds a broken GPU later than its program does, so a
+failure with a GPU waits longer.
 """
 
 from __future__ import annotations
 
 from argosy.lifecycle.attempts import end, end_without_result
 from argosy.model.instances import Instance
-from argosy.model.open_ends import MissingResult
+from argosy.model.open_ends import MissingResult, OpenEnd
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -23,7 +24,7 @@ def settle_open_ends(state: State, now: float, policy: Policy) -> None:
     for row, open_end in list(state.open_ends.failures.items()):
         if not state.may_settle_more(policy):
             return
-        if _is_decided(state, state.instance_of(row), open_end.heard_at, now, policy):
+        if _is_decided(state, state.instance_of(row), open_end, now, policy):
             end(state, row, open_end.seen, now, policy)
     for (run_id, index), missing in list(state.open_ends.missing_results.items()):
         if not state.may_settle_more(policy):
@@ -31,7 +32,7 @@ def settle_open_ends(state: State, now: float, policy: Policy) -> None:
         run = state.runs.get(run_id)
         if run is None or not _is_of_now(missing, run, index):
             del state.open_ends.missing_results[run_id, index]
-        elif _is_decided(state, state.instances.get(missing.instance), missing.heard_at, now, policy):
+        elif _is_decided(state, state.instances.get(missing.instance), missing, now, policy):
             del state.open_ends.missing_results[run_id, index]
             end_without_result(state, run, index, now, policy)
     if not state.open_ends:
@@ -44,8 +45,10 @@ def _is_of_now(missing: MissingResult, run: Run, index: int) -> bool:
     return bool(same and run.tasks["status"][index] == TaskStatus.VERIFYING)
 
 
-def _is_decided(state: State, instance: Instance | None, heard_at: float, now: float, policy: Policy) -> bool:
+def _is_decided(
+    state: State, instance: Instance | None, end: OpenEnd | MissingResult, now: float, policy: Policy
+) -> bool:
     if instance is None or instance.leaves:
         return True
-    ran = state.open_ends.ran_at.get(instance.id, 0.0) >= heard_at + policy.fate_s
-    return ran or now >= heard_at + policy.fate_patience_s
+    ran = state.open_ends.ran_at.get(instance.id, 0.0) >= end.known_at
+    return ran or now >= end.heard_at + policy.fate_patience_s

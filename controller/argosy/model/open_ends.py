@@ -16,6 +16,7 @@ class OpenEnd:
 
     seen: TaskSeen
     heard_at: float  # epoch seconds
+    known_at: float  # an instance that still runs by then did not cause it
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class MissingResult:
     attempt: int
     instance: str
     heard_at: float  # epoch seconds, when its result was looked up
+    known_at: float  # as above
 
 
 @dataclass(slots=True)

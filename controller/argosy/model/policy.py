@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType, own_attributes
 from argosy.model.instances import Purchase
+from argosy.model.resources import Resources
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 
 # GiB of an instance's only volume unless the owner says otherwise. The AMI takes 30; the rest is for images, each of
@@ -107,6 +108,7 @@ class Policy:
     max_losses: int = 20  # attempts of one task lost to infrastructure
     max_start_failures: int = 3  # attempts of one task whose container could not be pulled, created or started
     fate_s: float = 10.0  # an instance that still runs this long after an attempt failed there did not cause it
+    gpu_fate_s: float = 60.0  # the same if the attempt had a GPU: ECS calls it impaired after the program has ended
     fate_patience_s: float = 600.0  # how long EC2 is asked; after that the failure is charged to the user
     alike_failures: int = 5  # a run stops when this many tasks fail alike and none succeeds
     start_s: float = 5.0  # from a launch to its program's first line, with the image present: what plans assume
@@ -118,6 +120,10 @@ class Policy:
         """For capacity at any price."""
         free = math.inf
         return replace(self, max_usd_per_hour=free, max_usd_per_vcpu_hour=free, max_usd_per_gpu_hour=free)
+
+    def fate_s_of(self, needs: Resources) -> float:
+        """How long after the failure of an attempt with these needs its instance has to be seen running."""
+        return self.gpu_fate_s if needs.gpus or needs.gpu_share_mib else self.fate_s
 
     def linger_of(self, instance_type: str) -> float:
         """How long an instance of the type may idle: seconds."""

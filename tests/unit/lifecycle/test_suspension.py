@@ -258,6 +258,6 @@ def test_an_end_that_waits_for_the_fate_of_its_instance_is_dropped_with_the_run(
     """ECS shows it again. Until then nothing may be done about the run's attempts."""
     state = state_with_instance()
     launched(state)
-    state.open_ends.failures[0] = OpenEnd(task(1, "STOPPED", 9), NOW)
+    state.open_ends.failures[0] = OpenEnd(task(1, "STOPPED", 9), NOW, NOW)
     suspend(state, RunRecord.of(state.runs[RUN_ID]), "it fails", NOW)
     assert not state.open_ends

@@ -76,6 +76,7 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "standing": _standing(moment, run, answers, verdict),
         "task": None if index is None else _task(run, index, moment.now),
         "consoles": _consoles(moment) if pending else [],
+        "impaired": _impaired(moment, run),
     }
 
 
@@ -84,6 +85,14 @@ def _consoles(moment: Moment) -> list[dict[str, Any]]:
     told = [each for each in moment.state.instances.values() if each.console]
     told.sort(key=lambda each: -each.launched_at)
     return [{"instanceId": each.id, "instanceType": each.instance_type, "console": each.console} for each in told[:2]]
+
+
+def _impaired(moment: Moment, run: Run) -> list[dict[str, Any]]:
+    """The live instances with attempts of the run that AWS calls impaired."""
+    ill = [
+        each for each in moment.state.instances.values() if each.impaired and each.alive and each.id in run.instances
+    ]
+    return [{"instanceId": each.id, "instanceType": each.instance_type, "because": each.cordon} for each in ill]
 
 
 def _standing(moment: Moment, run: Run, answers: _Answers, verdict: str) -> dict[str, Any] | None:
@@ -166,6 +175,7 @@ def not_open(record: RunRecord) -> dict[str, Any]:
         "standing": None,
         "task": None,
         "consoles": [],
+        "impaired": [],
     }
 
 

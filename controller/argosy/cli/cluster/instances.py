@@ -164,6 +164,8 @@ def instances(
 
     if found["instances"]:
         session.console.print(views.instance_table(found["instances"], session.tools.now()))
+    for line in views.without_work(found["instances"]):
+        session.console.print(line)
     for each in found["instances"]:
         if each.get("console"):
             session.console.print(f"{each['instanceId']} never joined the cluster; its console ended with:")

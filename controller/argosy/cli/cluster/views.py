@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.console import RenderableType
@@ -29,7 +29,12 @@ def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]
     if ordered:
         yield ordered
     yield from troubles(view)
-    for each in shown:
+    yield from without_work(shown)
+
+
+def without_work(instances: Iterable[View]) -> Iterator[str]:
+    """Why live instances get no new tasks."""
+    for each in instances:
         if each.get("noWorkBecause") and each["status"] != "GONE":
             yield f"{each['instanceId']} gets no new tasks: {each['noWorkBecause']}"
 

@@ -129,6 +129,9 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
         reason = f": {task['reason']}" if task["reason"] else ""
         lines.append(f"task {task['index']}: {task['status']}, {task['attempts']} attempts{back_off}{reason}")
+    for each in reply.get("impaired", ()):
+        lines.append(f"{each['instanceId']} ({each['instanceType']}) gets no new tasks: {each['because']}")
+        lines.append("  its tasks start elsewhere, and what fails there counts as lost, not as your program's failure")
     for each in reply.get("consoles", ()):
         lines.append(f"{each['instanceId']} ({each['instanceType']}) never joined the cluster; its console ended with:")
         lines += [f"  {line}" for line in each["console"].splitlines()]

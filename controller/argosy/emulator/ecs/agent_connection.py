@@ -70,8 +70,9 @@ class AgentConnection(OperationGroup[EcsLedger]):
                 call_agent(self.ledger, instance)
 
     def check_health(self, container_instance_arn: str, kind: str, status: str, reason: str | None = None) -> None:
-        """Record the result of a check by the agent or by ECS. `kind` is CONTAINER_RUNTIME or AGENT_CONNECTIVITY,
-        `status` is OK or IMPAIRED. ECS sends a health event when the status changes."""
+        """Record the result of a check by the agent or by ECS. `kind` is CONTAINER_RUNTIME, AGENT_CONNECTIVITY
+        or, of its GPUs, ACCELERATED_COMPUTE; `status` is OK or IMPAIRED. ECS sends a health event when the status
+        changes."""
         with self.lock:
             instance = self.ledger.known_instance(container_instance_arn)
             if instance is None:

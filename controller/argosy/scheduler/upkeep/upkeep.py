@@ -81,7 +81,7 @@ class Chores:
 def chores(moment: Moment) -> Chores:
     """The actions due in any tick, whether anything may start or not."""
     state, now = moment.state, moment.now
-    look_ups = host_look_ups(state, now, moment.policy)
+    look_ups = host_look_ups(state, now)
     unknown: list[StopOrphan | ResolveLaunches] = [*orphans(state), *resolutions(moment)]
     return Chores((*repairs(state),), (*run_timeouts(state, now),), (*stops(moment),), (*look_ups,), unknown)
 
@@ -220,14 +220,14 @@ def orphans(state: State) -> Iterator[StopOrphan]:
             yield StopOrphan(arn, cell, OVER_TIME if is_late else UNWATCHED)
 
 
-def host_look_ups(state: State, now: float, policy: Policy) -> Iterator[LookUpHosts]:
+def host_look_ups(state: State, now: float) -> Iterator[LookUpHosts]:
     """The instances to ask EC2 about now, by cell: ends of attempts there are not recorded yet."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     ends = state.open_ends
-    heard = [(state.instance_of(row), open_end.heard_at) for row, open_end in ends.failures.items()]
-    heard += [(state.instances.get(each.instance), each.heard_at) for each in ends.missing_results.values()]
-    for instance, heard_at in heard:
-        if instance is not None and now >= heard_at + policy.fate_s:
+    due = [(state.instance_of(row), open_end.known_at) for row, open_end in ends.failures.items()]
+    due += [(state.instances.get(each.instance), each.known_at) for each in ends.missing_results.values()]
+    for instance, known_at in due:
+        if instance is not None and now >= known_at:
             wanted[instance.cell].add(instance.id)
     for cell, instance_ids in wanted.items():
         yield LookUpHosts(cell, tuple(sorted(instance_ids)[:MOST_LOOKED_UP]))

@@ -16,6 +16,7 @@ from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.harness.simulation.world.world import World
 
 LOOK_EVERY_S = 30.0
+SAID_WITHIN_S = 45.0
 SHUTDOWN_CODES = (143, 137, 1)
 PULL_ERRORS = (  # in the agent's words (aws.md 9.6; reliability.md rows 48 and 49)
     "CannotPullContainerError: pull image manifest has been retried 5 time(s): toomanyrequests: Rate exceeded",
@@ -114,6 +115,9 @@ class MachineFaults:
             self._deregister(instance)
         if self._faults.strikes("host-loss", share):
             self._world.ec2.lose(instance.instance_id)
+        agent = self._world.agents.get(instance.instance_id)
+        if agent is not None and agent.gpus_left and self._faults.strikes("sick-gpu", share):
+            agent.break_gpu(self._faults.between(0, SAID_WITHIN_S))
 
     def _deregister(self, instance: Ec2Instance) -> None:
         """By hand. Not where tasks run: they would continue as orphans that no agent reports."""

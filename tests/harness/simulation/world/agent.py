@@ -19,9 +19,10 @@ from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import as_uuid
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
-from tests.harness.simulation.world.virtual_task import VirtualTask, Workload
+from tests.harness.simulation.world.virtual_task import TaskBehaviour, VirtualTask, Workload
 
 JSON = dict[str, Any]
+GPU_LOST_CODE = 134  # a CUDA program aborts
 FIRST_PORT = 32_768  # range of ports that Docker chooses from
 WITH_RUNNER = MappingProxyType({RUNNER_ATTRIBUTE: str(RUNNER_PROTOCOL)})
 
@@ -93,6 +94,10 @@ class VirtualAgent:
     connected: bool = True
     tasks: dict[str, VirtualTask] = field(default_factory=dict)
     """By task ARN: the tasks that it has received and that have not ended."""
+    broken_gpu: str = ""
+    """The id of the GPU that has fallen off the bus."""
+    gpu_victims: set[str] = field(default_factory=set)
+    """ARNs of the tasks that failed for it."""
     _images: dict[str, float] = field(default_factory=dict)
     """When each image is there, if `pulls_go_on`."""
     _unsent: list[JSON] = field(default_factory=list)
@@ -125,6 +130,26 @@ class VirtualAgent:
     def called(self) -> None:
         """ECS has work for it."""
         self.later(self.behaviour.poll_s, self._take_work)
+
+    @property
+    def gpus_left(self) -> bool:
+        """Whether it has GPUs, all of them sound."""
+        return bool(self.arn and self.machine.gpus and self.behaviour.gpus != 0 and not self.broken_gpu)
+
+    def break_gpu(self, said_after_s: float) -> None:
+        """Its first GPU falls off the bus: the programs there fail, and so do later ones. ECS hears it afterwards."""
+        self.broken_gpu = gpu_ids(self.instance, 1)[0]
+        for task in [each for each in self.tasks.values() if self._has_broken_gpu(each.task)]:
+            self.gpu_victims.add(task.arn)
+            task.kill(GPU_LOST_CODE)
+        self.later(said_after_s, self._say_gpu)
+
+    def _say_gpu(self) -> None:
+        if self.alive:
+            self.ecs.check_health(self.arn, "ACCELERATED_COMPUTE", "IMPAIRED", f"Xid 79 on {self.broken_gpu}")
+
+    def _has_broken_gpu(self, task: JSON) -> bool:
+        return any(self.broken_gpu in each.get("gpuIds", ()) for each in task["containers"])
 
     def disconnect(self) -> None:
         """The network is cut: tasks continue, reports wait. ECS sees the agent disconnected."""
@@ -209,6 +234,9 @@ class VirtualAgent:
         for task in work.start:
             definition = self.ecs.describe_task_definition(taskDefinition=task["taskDefinitionArn"])["taskDefinition"]
             behaviour = self.workload(task, self.instance)
+            if self.broken_gpu and self._has_broken_gpu(task):
+                self.gpu_victims.add(task["taskArn"])
+                behaviour = TaskBehaviour(1.0, exit_code=GPU_LOST_CODE)
             virtual = self.tasks[task["taskArn"]] = VirtualTask(self, task, definition, behaviour)
             virtual.begin()
         for arn in work.stop:

@@ -40,3 +40,10 @@ def test_the_cluster_says_why_an_instance_gets_no_work() -> None:
     }  # fmt: skip
     result = World().answers("DescribeCluster", view).argosy("cluster")
     assert "gets no new tasks: drained by a user until 2026-11-21 08:27:33 UTC" in " ".join(result.stdout.split())
+
+
+def test_the_list_of_instances_says_why_one_gets_no_work() -> None:
+    why = "impaired: ECS says IMPAIRED: ACCELERATED_COMPUTE Xid 79"
+    found = {"instances": [{**instance(), "noWorkBecause": why}], "nextToken": None}
+    result = World().answers("ListInstances", found).argosy("instances")
+    assert f"gets no new tasks: {why}" in " ".join(result.stdout.split())
