@@ -63,13 +63,13 @@ def planted(
     return add
 
 
-def trials(kinds: frozenset[str], seeds: int = SEEDS) -> Check:
+def trials(kinds: frozenset[str], seeds: int = SEEDS, gpu_shares: float = 0.0) -> Check:
     """The first of some seeds whose trial ends in a violation, or in a controller that falls over."""
 
     def check() -> Found | None:
         for seed in range(seeds):
             try:
-                verdict = run_trial(TrialPlan(seed, kinds, limit_s=7200.0))
+                verdict = run_trial(TrialPlan(seed, kinds, limit_s=7200.0, gpu_shares=gpu_shares))
             except (TypeError, NameError, AttributeError):
                 raise  # the plant itself is out of date
             except Exception as crash:  # noqa: BLE001 - a controller that falls over is found as well

@@ -6,14 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from argosy.emulator.ecs import resources as emulated
+from argosy.emulator.ecs.records import ContainerInstance, PhysicalGpu, TaskNeeds
+from argosy.lifecycle import hosts
+from argosy.model.events import ContainerInstanceSeen
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType
+from argosy.model.instances import Instance
 from argosy.model.resources import Resources
 from argosy.placement.arrays import IntArray
 from argosy.placement.gpu_shares import ShareColumns
 from argosy.scheduler.supply import roster
-from tests.mutations.catalogue import Patch, planted, scenario
+from tests.mutations.catalogue import Patch, planted, scenario, trials
 
 CHOICES = "tests.properties.test_gpu_share_properties"
 ROWS = "tests.unit.scheduler.supply.test_shared_gpus"
+UNTROUBLED, OLD_AGENTS = trials(frozenset(), gpu_shares=1.0), trials(frozenset({"no-gpu-sharing"}), gpu_shares=1.0)
 REFUSED = "test_no_placed_task_is_refused_for_any_choice_and_any_order"
 
 
@@ -67,3 +74,33 @@ def every_share_is_like_the_next(patch: Patch) -> None:
         return real(replace(self, largest=np.zeros_like(self.largest)), rows, idle, share_mib)
 
     patch.setattr(ShareColumns, "room", room)
+
+
+@planted("ECS gives a GPU more shares than it has memory", check=UNTROUBLED)
+def ecs_overfills_gpus(patch: Patch) -> None:
+    def with_room(instance: ContainerInstance, needs: TaskNeeds) -> list[PhysicalGpu]:
+        return [gpu for gpu in instance.gpus.values() if gpu.mode != "DEDICATED"]
+
+    patch.setattr(emulated, "_with_room", with_room)
+
+
+@planted("ECS shares a GPU that one task has whole", check=UNTROUBLED)
+def ecs_shares_whole_gpus(patch: Patch) -> None:
+    patch.setattr(PhysicalGpu, "free_mib", property(lambda self: self.total_mib - self.shared_mib))
+
+
+@planted("GPUs that cannot be shared are shared", check=UNTROUBLED)
+def every_gpu_is_shared(patch: Patch) -> None:
+    patch.setattr(InstanceType, "shared_gpu_mib", property(lambda self: self.gpu_memory_mib * 15 // 16))
+
+
+@planted("GPUs are shared although the agent has not said that it can", check=OLD_AGENTS)
+def old_agents_share_gpus(patch: Patch) -> None:
+    real = hosts._take_resources
+
+    def take(instance: Instance, seen: ContainerInstanceSeen) -> None:
+        real(instance, seen)
+        if instance.total.gpus:
+            instance.gpu_memory_mib, instance.attributes = 15_360, {**instance.attributes, GPU_SHARING_ATTRIBUTE: ""}
+
+    patch.setattr(hosts, "_take_resources", take)

@@ -35,7 +35,7 @@ from tests.harness.simulation.users.clock_of_schedules import ClockOfSchedules
 from tests.harness.simulation.users.daemon import TrialDaemon
 from tests.harness.simulation.users.drains import Drains
 from tests.harness.simulation.users.follower import Follower
-from tests.harness.simulation.users.gpu_sharers import choose_by_chance, with_gpu_shares
+from tests.harness.simulation.users.gpu_sharers import choose_by_chance, with_gpu_shares, with_gpus_to_share
 from tests.harness.simulation.users.kept_size import KeptSize
 from tests.harness.simulation.users.reader import Reader
 from tests.harness.simulation.users.service import NAME, TrialService
@@ -66,7 +66,7 @@ class Trial:
     """One seed's world and everything in it. Parts that are built first do not depend on later ones."""
 
     def __init__(self, plan: TrialPlan) -> None:
-        self.plan = plan = crowd.as_crowd(plan)
+        self.plan = plan = with_gpus_to_share(crowd.as_crowd(plan))
         self.faults = faults = crowd.faults_of(plan)
         timeline, catalogue = Timeline(START), load_catalogue()
         self.outline = Outline.drawn(faults, plan)
@@ -80,7 +80,9 @@ class Trial:
         self.regions, self.world = Regions(*worlds), worlds[0]
         self.owner = Owner(self.regions, faults)
         self.owner.read_aws()
-        policy = self.owner.set_quotas(replace(plan.policy, max_instances=plan.instances))
+        policy = self.owner.set_quotas(
+            replace(plan.policy, max_instances=plan.instances), max(catalogue[name].vcpus for name in plan.types)
+        )
         policy = self.owner.set_most_tasks(policy)
         self.auditor = Auditor(
             self.regions,
@@ -91,7 +93,7 @@ class Trial:
             stands_still_s=LONGEST_FREEZE_S * faults.on("freeze") + 4 * HANG_S * faults.on("time-out"),
             clocks_differ_s=2 * (JUMP_S * faults.on("clock-jump") + SKEW_S * faults.on("clock-skew")),
         )
-        self.auditor.facts.written = programs.written
+        self.auditor.facts.written, self.auditor.facts.reset = programs.written, defects.reset
         events = EventPath(self.world, self.services.sqs, faults, self._call)
         for world in worlds:
             world.sinks += [self.auditor.hear, events]

@@ -131,6 +131,8 @@ class TrialFacts:
     """The ECS tasks that were started, by run and task index."""
     written: Set[tuple[str, int, int]] = frozenset()
     """(run id, index, attempt) of the results that programs wrote. Some come from instances that were cut off."""
+    reset: Set[str] = frozenset()
+    """Ids of the tasks that ended because a GPU was reset that they shared with others."""
     is_tearing_down: bool = False
     """Whether the kill switch is set: then no instance is kept, whatever size was requested before."""
     torn_down: bool = False

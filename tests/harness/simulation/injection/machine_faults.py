@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -24,6 +25,11 @@ PULL_ERRORS = (  # in the agent's words (aws.md 9.6; reliability.md rows 48 and 
 )
 
 
+RESET_CODES = (1, 134, 139)  # a traceback, SIGABRT and SIGSEGV: CUDA reports the same error to all
+RESET_TAKES_S = 2.0  # until the last of its tasks has ended
+UNTOLD = ("events-lost", "events-late", "events-reordered", "partition", "absence", "freeze", "listing-lag")
+
+
 class MachineDefects:
     """Which instances are defective, and how agents and tasks behave there."""
 
@@ -33,6 +39,8 @@ class MachineDefects:
         """Instances on which every task fails at once."""
         self._no_pulls: dict[str, float] = {}
         """Pools on whose instances no image can be pulled, and until when."""
+        self.reset: set[str] = set()
+        """Ids of tasks that ended because a GPU was reset that they shared, where ECS soon says so."""
 
     def agent(self, instance: Ec2Instance) -> AgentBehaviour:
         """How the agent of a new instance behaves."""
@@ -118,6 +126,25 @@ class MachineFaults:
         agent = self._world.agents.get(instance.instance_id)
         if agent is not None and agent.gpus_left and self._faults.strikes("sick-gpu", share):
             agent.break_gpu(self._faults.between(0, SAID_WITHIN_S))
+        self._strike_gpu(instance.instance_id, share)
+
+    def _strike_gpu(self, instance_id: str, share: float) -> None:
+        """One of those that tasks share, if there is one."""
+        agent = self._world.agents.get(instance_id)
+        gpus = sorted({task.gpu_shared for task in agent.tasks.values()} - {""}) if agent else []
+        if gpus and self._faults.strikes("gpu-reset", share):
+            self._reset(instance_id, gpus[int(len(gpus) * self._world.share("reset", self._world.now, instance_id))])
+
+    def _reset(self, instance_id: str, gpu: str) -> None:
+        """MPS fails every task on the GPU, whichever of them has caused it."""
+        agent = self._world.agents[instance_id]
+        hit = [task for task in agent.tasks.values() if task.gpu_shared == gpu]
+        if len(hit) > 1 and not any(map(self._faults.on, UNTOLD)):
+            self._defects.reset |= {task.arn.rpartition("/")[2] for task in hit}
+        for task in hit:
+            chance = self._world.share("reset", task.arn)
+            code = RESET_CODES[int(len(RESET_CODES) * chance)]
+            self._world.later(RESET_TAKES_S * chance, partial(task.fail, code, "CUDA error: the GPU was reset"))
 
     def _deregister(self, instance: Ec2Instance) -> None:
         """By hand. Not where tasks run: they would continue as orphans that no agent reports."""

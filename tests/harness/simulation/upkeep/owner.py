@@ -29,13 +29,13 @@ class Owner:
         self._regions, self._world, self._faults = regions, regions.home, faults
         self._images = 1
 
-    def set_quotas(self, policy: Policy) -> Policy:
-        """EC2's own quota, for the whole trial. Half of the settings name it."""
+    def set_quotas(self, policy: Policy, largest_vcpus: int = VCPUS) -> Policy:
+        """EC2's own quota, for the whole trial. Half of the settings name it. largest_vcpus: of an instance."""
         if not self._faults.strikes("quota"):
             return policy
         world, known = self._world, []
         for key, name in SPOT_CLASSES.items():
-            vcpus = VCPUS * (1 + int(MOST_INSTANCES * world.share("quota", key)))
+            vcpus = largest_vcpus * (1 + int(MOST_INSTANCES * world.share("quota", key)))
             world.ec2.set_spot_quota(name, vcpus)
             known.append(VcpuQuota(world.region, "spot", key, vcpus))
         return replace(policy, vcpu_quotas=tuple(known)) if world.share("quota is known") < 0.5 else policy

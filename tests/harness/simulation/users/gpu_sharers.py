@@ -9,17 +9,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from argosy.emulator.ecs.records import PhysicalGpu
-from tests.harness.simulation.plan import TrialPlan
+from tests.harness.simulation.plan import TYPES, TrialPlan
 from tests.harness.simulation.world.workload import SimulatedJob
 from tests.harness.simulation.world.world import World, share
 
-SHARES_MIB = (2_000, 3_000, 5_000, 7_500, 9_000)  # of a T4 with 15,360
+TYPES_TO_SHARE = (  # the GPUs of p3.2xlarge cannot be shared
+    ("c5.xlarge", "g4dn.xlarge"),
+    ("c5.xlarge", "g4dn.12xlarge"),
+    ("c5.xlarge", "p3.2xlarge", "g4dn.12xlarge"),
+)
+SHARING = 0.6  # share of their runs
+SHARES_MIB = (3_000, 5_000, 7_500, 9_000, 12_000)  # of a T4 with 15,360
+
+
+def share_gpus(plan: TrialPlan) -> bool:
+    """Whether users of the plan share GPUs."""
+    return share(plan.seed, "GPUs are shared") < plan.gpu_shares
+
+
+def with_gpus_to_share(plan: TrialPlan) -> TrialPlan:
+    """The plan, with instances of one or several GPUs."""
+    if not share_gpus(plan) or plan.types != TYPES:
+        return plan
+    return replace(plan, types=TYPES_TO_SHARE[int(len(TYPES_TO_SHARE) * share(plan.seed, "GPU types"))])
 
 
 def with_gpu_shares(jobs: Sequence[SimulatedJob], plan: TrialPlan) -> list[SimulatedJob]:
     """Some of the jobs share GPUs instead of what they asked for."""
+    if not share_gpus(plan):
+        return list(jobs)
     return [
-        _sharing(job, plan.seed, number) if share(plan.seed, "shares a GPU", number) < plan.gpu_shares else job
+        _sharing(job, plan.seed, number) if share(plan.seed, "shares a GPU", number) < SHARING else job
         for number, job in enumerate(jobs)
     ]
 

@@ -108,6 +108,17 @@ class VirtualTask:
             clean = self._behaviour.obeys_with == 0 and exit_code != SIGKILL_CODE
             self._end(0 if clean else exit_code, None, None)
 
+    @property
+    def gpu_shared(self) -> str:
+        """The id of the GPU that it shares with others while it runs; "" = there is none."""
+        shares = [each for each in self.task["containers"] if each.get("gpuSharingStrategy") and self._running]
+        return str(shares[0]["gpuIds"][0]) if shares and not self.over else ""
+
+    def fail(self, exit_code: int, reason: str | None = None) -> None:
+        """Its program fails, if it runs."""
+        if self._running and not self.over:
+            self._end(exit_code, reason, None)
+
     def _pulled(self) -> None:
         if self._behaviour.cannot_start is not None:
             self._end(None, self._behaviour.cannot_start, self._behaviour.cannot_start)
