@@ -8,7 +8,7 @@ import numpy as np
 
 from argosy.emulator.ecs import resources as emulated
 from argosy.emulator.ecs.records import ContainerInstance, PhysicalGpu, TaskNeeds
-from argosy.lifecycle import hosts
+from argosy.lifecycle import gpu_resets, hosts
 from argosy.model.events import ContainerInstanceSeen
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType
 from argosy.model.instances import Instance
@@ -19,6 +19,7 @@ from argosy.scheduler.supply import roster
 from tests.mutations.catalogue import Patch, planted, scenario, trials
 
 CHOICES = "tests.properties.test_gpu_share_properties"
+RESETS = "tests.scenarios.test_gpu_resets"
 ROWS = "tests.unit.scheduler.supply.test_shared_gpus"
 UNTROUBLED, OLD_AGENTS = trials(frozenset(), gpu_shares=1.0), trials(frozenset({"no-gpu-sharing"}), gpu_shares=1.0)
 REFUSED = "test_no_placed_task_is_refused_for_any_choice_and_any_order"
@@ -104,3 +105,26 @@ def old_agents_share_gpus(patch: Patch) -> None:
             instance.gpu_memory_mib, instance.attributes = 15_360, {**instance.attributes, GPU_SHARING_ATTRIBUTE: ""}
 
     patch.setattr(hosts, "_take_resources", take)
+
+
+@planted("a task is charged for the reset of its GPU", check=trials(frozenset({"gpu-reset"}), gpu_shares=1.0))
+def resets_are_charged(patch: Patch) -> None:
+    patch.setattr(gpu_resets, "mark", lambda state, row, policy: None)
+
+
+@planted(
+    "programs that fail alike at once count as ended by the reset of a GPU",
+    check=scenario(
+        RESETS, "test_programs_that_fail_alike_are_charged_at_once_or_when_they_no_longer_end_together", 3.0, 0
+    ),
+)
+def every_failure_together_is_a_reset(patch: Patch) -> None:
+    patch.setattr(gpu_resets, "_are_together", lambda mine, other, policy: abs(mine[0] - other[0]) <= 5.0)
+
+
+@planted(
+    "tasks whose GPU was reset start together again",
+    check=scenario(RESETS, "test_they_start_again_one_after_the_other"),
+)
+def the_reset_start_together(patch: Patch) -> None:
+    patch.setattr(gpu_resets, "APART_S", 0.0)

@@ -33,6 +33,8 @@ CANNOT_START = (
 REGISTRY_IS_BUSY = re.compile(r"toomanyrequests|too many requests|rate exceeded|rate limit|\b429\b", re.I)
 HOST_CODES = frozenset({"SpotInterruption", "TerminationNotice", "InfrastructureHealth"})  # stop codes of a lost host
 
+GPU_RESET = "GpuReset"  # a stop code of ours (`lifecycle.gpu_resets`)
+
 
 class Account(Enum):
     """The account that is charged with the end of an attempt."""
@@ -69,7 +71,8 @@ def account_for(
         return _OURS[cause]
     if cause is StopCause.TIMED_OUT and seen.stop_code not in HOST_CODES:
         return Account.USER
-    is_lost = cause in (StopCause.INTERRUPTED, StopCause.STUCK) or host_was_lost(seen, instance)
+    is_lost = cause in (StopCause.INTERRUPTED, StopCause.STUCK) or seen.stop_code == GPU_RESET
+    is_lost = is_lost or host_was_lost(seen, instance)
     if is_lost or (cause is StopCause.UNPULLED and seen.exit_code is not None):
         return Account.LOST
     if any(sign in seen.reason for sign in CANNOT_START):

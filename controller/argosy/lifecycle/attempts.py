@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, health, history, reclaim, services, suspended_tasks
+from argosy.lifecycle import charges, gpu_resets, health, history, reclaim, services, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -23,7 +23,7 @@ from argosy.lifecycle.setbacks import is_refused_for_long, set_back
 from argosy.model.arns import cell_of, cluster_of, name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSeen
-from argosy.model.open_ends import MissingResult, OpenEnd
+from argosy.model.open_ends import MissingResult
 from argosy.model.policy import Policy
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Subject, What
@@ -136,10 +136,10 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
         _note_pull(state, row, seen)
     if seen.version <= state.attempts["version"][row]:
         return True
+    _note_gpus(state, row, seen.gpu_ids)
     if _is_open(state, row, seen, now, policy):
         return True  # the version stays: to a controller that starts again, the task is news
     state.attempts.set(row, version=seen.version)
-    _note_gpus(state, row, seen.gpu_ids)
     if seen.last_status == "RUNNING":
         _run(state, row, seen, now)
     elif seen.last_status == "STOPPED":
@@ -154,12 +154,10 @@ def _is_open(state: State, row: int, seen: TaskSeen, now: float, policy: Policy)
         return False
     run = state.run_by_number(int(state.attempts["run"][row]))
     serves = run is not None and run.terms.serves
-    if not policy.fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance, serves=serves):
+    fate_s = policy.fate_s if run is None else policy.fate_s_of(run.needs, serves=serves)
+    if not fate_s or seen.last_status != "STOPPED" or not is_open(seen, cause, instance, serves=serves):
         return False
-    fate_s = policy.fate_s if run is None or serves else policy.fate_s_of(run.needs)
-    earlier = state.open_ends.failures.get(row, OpenEnd(seen, now, now + fate_s))
-    latest = max(earlier.seen, seen, key=lambda each: each.version)
-    state.open_ends.failures[row] = OpenEnd(latest, earlier.heard_at, earlier.known_at)
+    state.open_ends.keep(row, seen, now, now + fate_s)
     return True
 
 
@@ -238,6 +236,7 @@ def end(state: State, row: int, seen: TaskSeen, now: float, policy: Policy) -> N
         ran = _book(state, run, row, seen, now)
         ended = _end_of(run, row, seen, state)
         history.note_end(state, run, row, ended, ran)
+        gpu_resets.note_end(state, run, row, seen, ran)
         _settle(state, run, ended, now, policy)
         if ended.account is Account.LOST:
             run.interruptions += ended.cause is StopCause.INTERRUPTED or host_was_lost(seen, instance)

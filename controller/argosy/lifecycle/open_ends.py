@@ -10,6 +10,7 @@ failure with a GPU waits longer.
 
 from __future__ import annotations
 
+from argosy.lifecycle import gpu_resets
 from argosy.lifecycle.attempts import end, end_without_result
 from argosy.model.instances import Instance
 from argosy.model.open_ends import MissingResult, OpenEnd
@@ -21,11 +22,12 @@ from argosy.model.tasks import TaskStatus
 
 def settle_open_ends(state: State, now: float, policy: Policy) -> None:
     """Book the failures for which it is known, or can no longer be known, whether their instances were ending."""
-    for row, open_end in list(state.open_ends.failures.items()):
+    for row in list(state.open_ends.failures):
         if not state.may_settle_more(policy):
             return
-        if _is_decided(state, state.instance_of(row), open_end, now, policy):
-            end(state, row, open_end.seen, now, policy)
+        if _is_decided(state, state.instance_of(row), state.open_ends.failures[row], now, policy):
+            gpu_resets.mark(state, row, policy)
+            _end(state, row, now, policy)
     for (run_id, index), missing in list(state.open_ends.missing_results.items()):
         if not state.may_settle_more(policy):
             return
@@ -37,6 +39,14 @@ def settle_open_ends(state: State, now: float, policy: Policy) -> None:
             end_without_result(state, run, index, now, policy)
     if not state.open_ends:
         state.open_ends.ran_at.clear()
+
+
+def _end(state: State, row: int, now: float, policy: Policy) -> None:
+    open_end, key = state.open_ends.failures[row], state.key_of(row)
+    end(state, row, open_end.seen, now, policy)
+    run = state.runs.get(key.run_id) if key and open_end.pause_s else None
+    if key and run is not None and run.tasks["status"][key.index] == TaskStatus.PENDING:
+        state.set_task(run, key.index, not_before=now + open_end.pause_s)
 
 
 def _is_of_now(missing: MissingResult, run: Run, index: int) -> bool:

@@ -59,6 +59,7 @@ EAGER_POLICY = MappingProxyType(
         "pending_patience_s": 36_000.0,
         "pull_patience_s": 36_000.0,
         "fate_s": 0.0,  # this machine's instances end only on request
+        "gpu_fate_s": 0.0,
         "retry_backoff_s": 0.5,
         "boot_s": 1.0,
         "start_s": 1.0,

@@ -9,6 +9,7 @@ SAYS_NOTHING = "Essential container in task exited"  # ECS's stoppedReason for e
 OUT_OF_MEMORY = "OutOfMemoryError"  # the beginning of the reason of a container that ran out of memory
 ENDED_BADLY = "the program ended with an error"
 KILLED = 128  # and the number of the signal
+SIGKILLED = KILLED + signal.SIGKILL
 _LAST_SIGNAL = 64
 _GIVEN_UP = re.compile(r"given up after \d+ losses: ")
 _SHELL = {126: "the program is not executable", 127: "there is no such program"}  # POSIX, of the shell and of env

@@ -5,7 +5,8 @@ Not stored: to a controller that starts again, ECS shows a failure again, and a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from argosy.model.events import TaskSeen
 
@@ -17,6 +18,7 @@ class OpenEnd:
     seen: TaskSeen
     heard_at: float  # epoch seconds
     known_at: float  # an instance that still runs by then did not cause it
+    pause_s: float = 0.0  # until its task may start again
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,14 @@ class MissingResult:
     known_at: float  # as above
 
 
+class Killed(NamedTuple):
+    """A task that shared a GPU and was ended by SIGKILL. ended_at: epoch seconds; seconds: how long it ran."""
+
+    name: str
+    ended_at: float
+    seconds: float
+
+
 @dataclass(slots=True)
 class OpenEnds:
     """All of them, and when EC2 was last asked about their instances."""
@@ -36,10 +46,17 @@ class OpenEnds:
     failures: dict[int, OpenEnd] = field(default_factory=dict)  # by attempt row
     missing_results: dict[tuple[str, int], MissingResult] = field(default_factory=dict)  # by run and task index
     ran_at: dict[str, float] = field(default_factory=dict)  # instance -> the last time at which EC2 reported it running
+    killed: dict[tuple[str, int], Killed] = field(default_factory=dict)  # by instance and mask of the GPU: the latest
 
     def __bool__(self) -> bool:
         return bool(self.failures or self.missing_results)
 
+    def keep(self, row: int, seen: TaskSeen, heard_at: float, known_at: float) -> None:
+        """Keep a failure, or a later sighting of it."""
+        earlier = self.failures.setdefault(row, OpenEnd(seen, heard_at, known_at))
+        if seen.version > earlier.seen.version:
+            self.failures[row] = replace(earlier, seen=seen)
+
     def copy(self) -> OpenEnds:
         """A copy with the same entries, which never change."""
-        return OpenEnds(dict(self.failures), dict(self.missing_results), dict(self.ran_at))
+        return OpenEnds(dict(self.failures), dict(self.missing_results), dict(self.ran_at), dict(self.killed))

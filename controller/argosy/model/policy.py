@@ -109,6 +109,7 @@ class Policy:
     max_start_failures: int = 3  # attempts of one task whose container could not be pulled, created or started
     fate_s: float = 10.0  # an instance that still runs this long after an attempt failed there did not cause it
     gpu_fate_s: float = 60.0  # the same if the attempt had a GPU: ECS calls it impaired after the program has ended
+    share_fate_s: float = 10.0  # the same if it shared a GPU: what ended the others there is known by then
     fate_patience_s: float = 600.0  # how long EC2 is asked; after that the failure is charged to the user
     alike_failures: int = 5  # a run stops when this many tasks fail alike and none succeeds
     start_s: float = 5.0  # from a launch to its program's first line, with the image present: what plans assume
@@ -121,9 +122,10 @@ class Policy:
         free = math.inf
         return replace(self, max_usd_per_hour=free, max_usd_per_vcpu_hour=free, max_usd_per_gpu_hour=free)
 
-    def fate_s_of(self, needs: Resources) -> float:
+    def fate_s_of(self, needs: Resources, *, serves: bool) -> float:
         """How long after the failure of an attempt with these needs its instance has to be seen running."""
-        return self.gpu_fate_s if needs.gpus or needs.gpu_share_mib else self.fate_s
+        gpu_s = self.gpu_fate_s if not serves and (needs.gpus or needs.gpu_share_mib) else 0.0
+        return max(self.fate_s, gpu_s, self.share_fate_s if needs.gpu_share_mib else 0.0)
 
     def linger_of(self, instance_type: str) -> float:
         """How long an instance of the type may idle: seconds."""

@@ -5,6 +5,7 @@ has shares above its memory, and none is shared and one task's own, neither as s
 the instances themselves. No task shares a GPU that cannot be shared, or is sent to an instance whose agent has not said
 that it shares them.
 H4: an attempt that a broken GPU ended is not its user's failure once ECS has called the instance impaired.
+I8: a task whose GPU was reset, with others that shared it, is not charged where ECS soon reports how all of them ended.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class GpuChecker(Checker):
 
     def committed(self, commit: Commit) -> None:
         self._check_victims()
+        self._check_charges()
         stored = self.facts.stored
         shares: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for live in stored.live.values():
@@ -87,6 +89,12 @@ class GpuChecker(Checker):
                 self.facts.violated("I5", f"{gpu} of {name} has shares of {here} MiB", name)
             if any(here) and kind.startswith(SHARE_NOTHING):
                 self.facts.violated("I5", f"tasks share a GPU of a {kind}, which cannot be shared", name)
+
+    def _check_charges(self) -> None:
+        for run_id, row in self.facts.stored.ended if self.facts.reset else ():
+            if row.task_id in self.facts.reset and row.outcome is Outcome.FAILED:
+                name = f"task {row.index} of {run_id}"
+                self.facts.violated("I8", f"{name} is charged for the reset of a shared GPU", row.task_id)
 
     def _check_victims(self) -> None:
         stored = self.facts.stored

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from argosy.emulator.ec2.records import MachineType
 from argosy.emulator.ec2.service import Ec2Instance
+from argosy.model.policy import Policy
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.world.agent import WITH_RUNNER, AgentBehaviour
 from tests.harness.simulation.world.deployed_fleets import is_ours, is_steered
@@ -26,6 +27,7 @@ PULL_ERRORS = (  # in the agent's words (aws.md 9.6; reliability.md rows 48 and 
 
 
 RESET_CODES = (1, 134, 139)  # a traceback, SIGABRT and SIGSEGV: CUDA reports the same error to all
+LASTED_S = Policy().quick_failure_s  # as soon as this, programs that cannot run fail together as well
 RESET_TAKES_S = 2.0  # until the last of its tasks has ended
 UNTOLD = ("events-lost", "events-late", "events-reordered", "partition", "absence", "freeze", "listing-lag")
 
@@ -139,7 +141,8 @@ class MachineFaults:
         """MPS fails every task on the GPU, whichever of them has caused it."""
         agent = self._world.agents[instance_id]
         hit = [task for task in agent.tasks.values() if task.gpu_shared == gpu]
-        if len(hit) > 1 and not any(map(self._faults.on, UNTOLD)):
+        lasted = any(self._world.now - task.started_at >= LASTED_S for task in hit)
+        if len(hit) > 1 and lasted and not any(map(self._faults.on, UNTOLD)):
             self._defects.reset |= {task.arn.rpartition("/")[2] for task in hit}
         for task in hit:
             chance = self._world.share("reset", task.arn)

@@ -82,7 +82,7 @@ class VirtualTask:
         self._behaviour = behaviour
         self._definition = definition
         self._running = False
-        self.pull_started_at = agent.clock()
+        self.pull_started_at = self.started_at = agent.clock()
         self._watches: dict[str, HealthWatch] = {}
         """By name of the container."""
 
@@ -123,7 +123,7 @@ class VirtualTask:
         if self._behaviour.cannot_start is not None:
             self._end(None, self._behaviour.cannot_start, self._behaviour.cannot_start)
             return
-        self._running = True
+        self._running, self.started_at = True, self._agent.clock()
         pulled = {"pullStartedAt": self.pull_started_at, "pullStoppedAt": self._agent.clock()}
         self._agent.report({"task": self.arn, "status": "RUNNING", "containers": self._containers("RUNNING"), **pulled})
         for each in self._definition["containerDefinitions"]:
