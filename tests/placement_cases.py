@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from argosy.placement.demand import Batch, Queue, WeightedConstraint
 from argosy.placement.fitness import Candidates
-from argosy.placement.gpu_shares import GpuUse
+from argosy.placement.gpu_shares import OF_SEVERAL, GpuUse
 from argosy.placement.keys import BUILT_IN
 from argosy.placement.place import Assignment, place_queue
 from argosy.placement.supply import InstanceRow, Supply
@@ -211,6 +211,7 @@ TALL: dict[str, st.SearchStrategy[Any]] = {
 # Devices of 12 MiB: few enough sums for all to occur.
 share_totals = st.sampled_from([(16, 24, 1), (16, 24, 2), (32, 40, 3), (40, 40, 4), (16, 12, 0)])
 known_mib = st.lists(st.integers(1, 12), max_size=2)
+row_owners = st.sampled_from([0, 7, 8, OF_SEVERAL])
 unknown_mib = st.lists(st.sampled_from([2, 3, 4, 5, 8, 12]), max_size=2)
 
 
@@ -220,9 +221,11 @@ def gpu_rows(draw: st.DrawFn) -> list[InstanceRow]:
     for number in range(draw(st.integers(1, 4))):
         total = draw(share_totals)
         known, unknown = draw(known_mib)[: total[2]], draw(unknown_mib)
-        use = GpuUse(tuple(known), whole_unknown=draw(st.sampled_from([0, 0, 1])))
+        use = GpuUse(
+            tuple(known), whole_unknown=draw(st.sampled_from([0, 0, 1])), owner=draw(row_owners) if known else 0
+        )
         for mib in unknown if len(known) < total[2] and not use.whole_unknown else []:
-            use = use.plus(mib)
+            use = use.plus(mib, owner=draw(row_owners))
         free = *total[:2], max(0, total[2] - draw(st.sampled_from([0, 0, 1])))
         memory = draw(st.sampled_from([0, 12, 12, 12]))
         rows.append(InstanceRow(f"i-{number}", *free, *total, {}, gpu_memory_mib=memory, gpu_use=use))
@@ -230,9 +233,10 @@ def gpu_rows(draw: st.DrawFn) -> list[InstanceRow]:
 
 
 share_batches = st.builds(
-    lambda batch, mib: replace(batch, gpus=0, gpu_share_mib=mib),
+    lambda batch, mib, owner: replace(batch, gpus=0, gpu_share_mib=mib, gpu_owner=owner),
     batches(),
     st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 12, 13]),
+    st.sampled_from([0, 0, 7, 8]),
 )
 share_cases = st.tuples(gpu_rows(), st.lists(st.one_of(share_batches, share_batches, batches()), max_size=6))
 

@@ -32,6 +32,8 @@ class Host:
     soft: int = 0
     shares: list[int] = field(default_factory=list)
     """MiB of each share on a GPU not known."""
+    owner: int = 0
+    """Whose shares are there; 0 = there are none, -1 = several owners'."""
     whole: int = 0
     """GPUs that tasks of this queue take whole."""
 
@@ -76,6 +78,8 @@ class Reference:
             host = self.hosts[row]
             host.free = left(host, batch)
             host.shares += [batch.gpu_share_mib] if batch.gpu_share_mib else []
+            if batch.gpu_share_mib and batch.gpu_owner:
+                host.owner = batch.gpu_owner if host.owner in (0, batch.gpu_owner) else -1
             host.whole += batch.gpus
             host.running += 1
             host.groups[batch.group] += 1
@@ -109,6 +113,7 @@ class Reference:
             and all(free >= need for free, need in zip(host.free, b.need, strict=True))
             and all(self._accepts(constraint, host, b) for constraint in b.constraints)
             and (not b.gpu_share_mib or takes_share(host, b.gpu_share_mib))
+            and (not b.gpu_share_mib or not b.gpu_owner or host.owner in (0, b.gpu_owner))
             and (not b.disk_gib or host.disk_gib >= b.disk_gib)
             and not host.ports & set(b.host_ports)
             and (not b.host_ports or len(host.ports) + len(b.host_ports) <= 94)
@@ -253,6 +258,6 @@ def hosts(rows: Sequence[InstanceRow]) -> list[Host]:
     """Fresh hosts as the rows describe them."""
     return [
         Host(r, [max(0, r.cpu_units), max(0, r.memory_mib), max(0, r.gpus - r.gpu_use.opened)], r.running_tasks,
-             Counter(r.running_by_group), set(r.used_host_ports), r.finish_at, r.disk_gib)
+             Counter(r.running_by_group), set(r.used_host_ports), r.finish_at, r.disk_gib, owner=r.gpu_use.owner)
         for r in rows
     ]  # fmt: skip

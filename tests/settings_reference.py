@@ -33,6 +33,7 @@ MEANINGS = {
     "outputBuckets": "Other buckets that runs may write to.",
     "inputBuckets": "Other buckets that tasks may read.",
     "fitnessFunctions": "Placement functions that specs may name: `module:function`.",
+    "gpuShareAcrossOwners": "Whether tasks of several owners may [share a GPU](../guides/gpus.md#a-part-of-a-gpu).",
     "allowExec": "Allow `argosy exec` (ECS Exec).",
     "allowSsm": "Allow a shell on instances with Session Manager (`AmazonSSMManagedInstanceCore`).",
     "sessionOwners": "Globs of roles whose session names identify owners.",

@@ -14,8 +14,9 @@ from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType
 from argosy.model.instances import Instance
 from argosy.model.resources import Resources
 from argosy.placement.arrays import IntArray
+from argosy.placement.demand import Batch
 from argosy.placement.gpu_shares import ShareColumns
-from argosy.scheduler.supply import roster
+from argosy.scheduler.supply import roster, rows
 from tests.mutations.catalogue import Patch, planted, scenario, trials
 
 CHOICES = "tests.properties.test_gpu_share_properties"
@@ -39,8 +40,8 @@ def ecs_fills_gpus_in_order(patch: Patch) -> None:
 def shares_open_no_gpu(patch: Patch) -> None:
     real = ShareColumns.take
 
-    def take(self: ShareColumns, rows: IntArray, counts: IntArray, idle: IntArray, share_mib: int) -> IntArray:
-        return real(self, rows, counts, np.zeros_like(idle), share_mib)
+    def take(self: ShareColumns, rows: IntArray, counts: IntArray, idle: IntArray, batch: Batch) -> IntArray:
+        return real(self, rows, counts, np.zeros_like(idle), batch)
 
     patch.setattr(ShareColumns, "take", take)
 
@@ -128,3 +129,19 @@ def every_failure_together_is_a_reset(patch: Patch) -> None:
 )
 def the_reset_start_together(patch: Patch) -> None:
     patch.setattr(gpu_resets, "APART_S", 0.0)
+
+
+@planted(
+    "tasks of several owners share a GPU that ECS chooses",
+    check=trials(frozenset({"queue"}), gpu_shares=1.0),
+)
+def owners_share_gpus(patch: Patch) -> None:
+    patch.setattr(ShareColumns, "open_to", lambda self, rows, owner: np.ones(len(rows), dtype=np.bool_))
+
+
+@planted(
+    "an instance forgets whose tasks share its GPUs",
+    check=scenario("tests.scenarios.test_shared_gpus", "test_owners_share_no_gpu_and_each_gets_instances_of_its_own"),
+)
+def owners_of_gpus_are_forgotten(patch: Patch) -> None:
+    patch.setattr(rows, "gpu_owner_of", lambda run: 0)

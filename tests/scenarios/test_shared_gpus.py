@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from argosy.api.waiting.explanation import explain_run
+from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ecs.records import PhysicalGpu
 from argosy.emulator.ecs.resources import fullest
+from argosy.model.moment import Moment
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
@@ -40,8 +43,8 @@ class Watched:
         return reply
 
 
-def world(*types: str, pick: Pick = fullest, work_s: float = 600.0) -> tuple[Controlled, Watched]:
-    cluster = Controlled(types=types, zones=ONE, work_s=work_s)
+def world(*types: str, pick: Pick = fullest, work_s: float = 600.0, **policy: Any) -> tuple[Controlled, Watched]:
+    cluster = Controlled(types=types, zones=ONE, work_s=work_s, **policy)
     cluster.world.ecs.ledger.pick_gpu = pick
     watched = Watched(cluster.ecs)
     cluster.controllers = [cluster.controller(watched)]
@@ -100,3 +103,42 @@ def test_a_share_waits_with_a_reason_where_instances_join_without_mps() -> None:
     cluster.world.agent_behaviour = usual
     cluster.run_to_rest()
     assert cluster.record(RUN_ID).counts[TaskStatus.SUCCEEDED] == 2
+
+
+OTHER = "other-261121-062735-bbbb"
+
+
+def submit_for_two(cluster: Controlled) -> None:
+    """Two shares for each of two owners: four of them would fit on one GPU."""
+    small = {**SHARE, "gpuShare": {"memoryMib": 5_000}}
+    cluster.submit(2, resources=small, owner="ana")
+    cluster.submit(2, OTHER, resources=small, name="other", owner="ben")
+
+
+def test_owners_share_no_gpu_and_each_gets_instances_of_its_own() -> None:
+    cluster, watched = world("g5.xlarge", work_s=1_200.0)
+    submit_for_two(cluster)
+    cluster.run_for(500)
+    assert sorted(sharers(cluster).values()) == [2, 2]
+    assert cluster.fleet_targets() == {"g5.xlarge/us-east-1a": 2}
+    cluster.run_to_rest()
+    assert watched.refused == []
+
+
+def test_owners_share_gpus_where_the_deployment_says_so() -> None:
+    cluster, _ = world("g5.xlarge", work_s=1_200.0, gpu_share_across_owners=True)
+    submit_for_two(cluster)
+    cluster.run_for(500)
+    assert list(sharers(cluster).values()) == [4]
+
+
+def test_a_share_that_waits_for_another_owners_gpu_says_so() -> None:
+    cluster, _ = world("g5.xlarge", work_s=3_000.0, max_instances=1)
+    submit_for_two(cluster)
+    cluster.run_for(500)
+    state = cluster.controllers[0].state
+    assert state is not None
+    moment = Moment(state, load_catalogue(), cluster.world.now, cluster.policy)
+    told = str(explain_run(moment, state.runs[OTHER]))
+    assert "tasks of another owner share its GPUs" in told
+    assert "the setting gpuShareAcrossOwners allowed it" in told

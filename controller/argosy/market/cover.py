@@ -129,7 +129,8 @@ def less(row: InstanceRow, batch: Batch, count: int) -> InstanceRow:
         memory_mib=row.memory_mib - count * batch.memory_mib,
         gpus=row.gpus - count * batch.gpus,
         gpu_use=replace(
-            row.gpu_use.plus(batch.gpu_share_mib, count), whole_unknown=row.gpu_use.whole_unknown + count * batch.gpus
+            row.gpu_use.plus(batch.gpu_share_mib, count, batch.gpu_owner),
+            whole_unknown=row.gpu_use.whole_unknown + count * batch.gpus,
         ),
         disk_gib=row.disk_gib - count * batch.disk_gib,
         used_host_ports=row.used_host_ports.union(batch.host_ports),
@@ -143,7 +144,8 @@ def alike(batch: Batch) -> Batch:
     """The batch without fields that do not affect an empty instance. Equal results share one answer: how many of
     their tasks it takes, and why no more."""
     by_group = batch.affinity or batch.anti_affinity or any("task:group" in each for each in batch.constraints)
-    return replace(batch, count=1, group=batch.group if by_group else "", soft=(), strategy=(), finish_at=0.0)
+    alone = replace(batch, count=1, soft=(), strategy=(), finish_at=0.0, gpu_owner=0)
+    return replace(alone, group=batch.group if by_group else "")
 
 
 def tasks_per_instance(batch: Batch, offers: Sequence[Offer]) -> IntArray:

@@ -107,6 +107,7 @@ class Policy:
     unaffordable_patience_s: float = 3600.0  # a run waits this long while its hourly cap is below every price
     max_losses: int = 20  # attempts of one task lost to infrastructure
     max_start_failures: int = 3  # attempts of one task whose container could not be pulled, created or started
+    gpu_share_across_owners: bool = False  # whether tasks of several owners may share a GPU
     fate_s: float = 10.0  # an instance that still runs this long after an attempt failed there did not cause it
     gpu_fate_s: float = 60.0  # the same if the attempt had a GPU: ECS calls it impaired after the program has ended
     share_fate_s: float = 10.0  # the same if it shared a GPU: what ended the others there is known by then

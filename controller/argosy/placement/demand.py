@@ -37,6 +37,8 @@ class Batch:
     host_ports: tuple[tuple[int, str], ...] = ()
     gpu_share_mib: int = 0
     """MiB of the memory of one GPU that it shares with others: an amount of one device, and so no axis of `need`."""
+    gpu_owner: int = 0
+    """The number of its owner, if tasks of other owners must not share its GPU; 0 = they may."""
     disk_gib: int = 0
     """Per task. A limit rather than an axis of `need`: ECS has no such resource, and no key or share counts it."""
     max_per_instance: int | None = None

@@ -199,11 +199,16 @@ def _gpu_share(batch: Batch, state: PassState) -> list[_Check]:
     mib = batch.gpu_share_mib
     if not mib:
         return []
-    shares = state.gpu_shares()
-    passes = shares.room(np.arange(len(state.supply)), state.free[GPU], mib) > 0
+    shares, rows = state.gpu_shares(), np.arange(len(state.supply))
+    passes = shares.room(rows, state.free[GPU], mib) > 0
     ever = (shares.memory >= mib) & (state.supply.total[GPU] > 0)
     words = f"no GPU is sure to have {mib:,} MiB free"
-    return [_Check("gpu", words, passes, ever, lambda _: "it asked for less memory of a GPU")]
+    own = shares.open_to(rows, batch.gpu_owner)
+    apart, allowed = "tasks of another owner share its GPUs", "the setting gpuShareAcrossOwners allowed it"
+    return [
+        _Check("gpu", words, passes, ever, lambda _: "it asked for less memory of a GPU"),
+        _Check("gpu", apart, own, np.ones_like(own), lambda _: allowed),
+    ]
 
 
 def _disk(batch: Batch, state: PassState) -> list[_Check]:

@@ -95,8 +95,9 @@ def _limited(rules: Rules, state: PassState, rows: IntArray, rooms: IntArray) ->
     if batch.max_per_instance is not None:
         rooms = np.minimum(rooms, np.maximum(batch.max_per_instance - here, 0))
     if batch.gpu_share_mib:
-        shares = state.gpu_shares().room(rows, state.free[GPU], batch.gpu_share_mib)
-        rooms = np.minimum(rooms, shares)
+        shares = state.gpu_shares()
+        rooms = np.minimum(rooms, shares.room(rows, state.free[GPU], batch.gpu_share_mib))
+        rooms = np.where(shares.open_to(rows, batch.gpu_owner), rooms, 0)
     if batch.disk_gib:
         rooms = np.minimum(rooms, state.disk_gib()[rows] // batch.disk_gib)
     if batch.host_ports:

@@ -11,6 +11,8 @@ ECS chooses the GPU of a share by memory alone, among those that no task takes w
 
 Example: on 2 GPUs of 24 GiB, 4 shares of 10 GiB fit. It takes 2 to close a GPU, so the first 3 leave one open. After a
 share of 10 GiB and one of 16 GiB, no other of 16 is counted: the two may be on different GPUs.
+
+Owners who keep apart share no instance, because ECS could choose a GPU of another owner on it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ from math import gcd
 
 import numpy as np
 
-from argosy.placement.arrays import IntArray
+from argosy.placement.arrays import BoolArray, IntArray
+from argosy.placement.demand import Batch
+
+OF_SEVERAL = -1  # owners, or of one who is not known: shares of an owner who keeps apart are not placed there
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +42,15 @@ class GpuUse:
     """The greatest common divisor of their sizes."""
     whole_unknown: int = 0
     """GPUs of tasks that take them whole, while it is not known which they are."""
+    owner: int = 0
+    """Whose shares they are (`Batch.gpu_owner`); 0 = there are none, or it does not matter."""
 
     @property
     def opened(self) -> int:
         """GPUs that may be shared already."""
         return len(self.known_mib) + self.shares
 
-    def plus(self, share_mib: int, count: int = 1) -> GpuUse:
+    def plus(self, share_mib: int, count: int = 1, owner: int = 0) -> GpuUse:
         """With that many more shares on GPUs not known."""
         if not (share_mib and count):
             return self
@@ -54,6 +61,7 @@ class GpuUse:
             max(self.largest_mib, share_mib),
             gcd(self.step_mib, share_mib),
             self.whole_unknown,
+            owner if self.owner in (0, owner) else OF_SEVERAL if owner else self.owner,
         )
 
 
@@ -77,6 +85,7 @@ class ShareColumns:
     total: IntArray
     largest: IntArray
     step: IntArray
+    owner: IntArray
     opened: IntArray
     """Idle GPUs that shares of this pass may open."""
 
@@ -95,8 +104,17 @@ class ShareColumns:
         found = np.where(unsure, np.minimum(found, fresh - shares), found)
         return np.where(least > 0, np.maximum(found, 0), 0)
 
-    def take(self, rows: IntArray, counts: IntArray, idle: IntArray, share_mib: int) -> IntArray:
+    def open_to(self, rows: IntArray, owner: int) -> BoolArray:
+        """(r,) whether no share of another owner may be there. owner: as `Batch.gpu_owner`."""
+        here = self.owner[rows]
+        free: BoolArray = (here == 0) | (here == owner) | (owner == 0)
+        return free
+
+    def take(self, rows: IntArray, counts: IntArray, idle: IntArray, batch: Batch) -> IntArray:
         """Count that many shares on `rows`, which are distinct. Returns (r,) the idle GPUs that they may open."""
+        share_mib, owner = batch.gpu_share_mib, batch.gpu_owner
+        if owner:
+            self.owner[rows] = np.where(self.open_to(rows, owner), owner, OF_SEVERAL)
         self.shares[rows] += counts
         self.total[rows] += counts * share_mib
         self.largest[rows] = np.maximum(self.largest[rows], share_mib)

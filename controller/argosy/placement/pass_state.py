@@ -82,7 +82,7 @@ class PassState:
             if need:
                 self.free[axis, rows] -= need * counts
         if batch.gpu_share_mib:
-            self.free[GPU, rows] -= self.gpu_shares().take(rows, counts, self.free[GPU], batch.gpu_share_mib)
+            self.free[GPU, rows] -= self.gpu_shares().take(rows, counts, self.free[GPU], batch)
         self.count_tasks(batch.group, rows, counts)
         if batch.disk_gib:
             self.disk_gib()[rows] -= batch.disk_gib * counts
@@ -139,5 +139,6 @@ def _shares_of(supply: Supply) -> ShareColumns:
         total=of("shares_mib"),
         largest=of("largest_mib"),
         step=of("step_mib"),
+        owner=of("owner"),
         opened=np.zeros(len(supply), dtype=np.int64),
     )

@@ -155,7 +155,7 @@ def _rejected_pools(question: PlanQuestion) -> list[dict[str, Any]]:
     no offer, or their instances would not take a task even when empty. The reason with most instance types first."""
     moment, run = question.on_copy(question.terms)
     pools, catalogue, now, policy = moment.state.pools.values(), moment.catalogue, moment.now, moment.policy
-    batch = batch_of(moment.state, run, math.inf, shunned_by(moment.state))
+    batch = batch_of(moment, run, math.inf, shunned_by(moment.state))
     found: defaultdict[str, set[str]] = defaultdict(set)
     kind = Purchase.ON_DEMAND if run.terms.purchase is PurchaseMode.ON_DEMAND else Purchase.SPOT
     for pool, reason in rejected(pools, catalogue, now, policy, kind):

@@ -193,11 +193,11 @@ class Settings(_SettingsModel):
     task_definitions: Annotated[Listed[FamilyGlob], Field(max_length=20)] = ()
     # Target groups of the owner's load balancers, by the name that services give: their tasks are registered there.
     target_groups: Annotated[Mapping[GroupName, TargetGroupArn], Field(max_length=10)] = Field(default_factory=dict)
+    gpu_share_across_owners: bool = False  # whether tasks of several owners may share a GPU, which fails as a whole
     log_retention_days: RetentionDays = 14
     # how long the controller's record is kept, for `argosy explain --at`; 0 = nothing is recorded
     journal_days: Annotated[int, Field(ge=0, le=3_650)] = 30
-    # How instances reach AWS and registries: with public addresses, through one NAT gateway, or only over interface
-    # endpoints, with images in ECR.
+    # How instances reach AWS and registries: public addresses, one NAT gateway, or interface endpoints (images in ECR).
     subnets: Literal["public", "nat", "private"] = "public"
     vpcs: Mapping[Region, ExistingVpc] = Field(default_factory=dict)  # instead of a VPC that the deployment makes
     amis: Mapping[Region, Amis] = Field(default_factory=dict)
@@ -210,8 +210,7 @@ class Settings(_SettingsModel):
     permissions_boundary: PolicyName | None = None  # of every role that the stacks make
     # On everything that the stacks make and can tag, instances and volumes included.
     tags: Annotated[Mapping[TagKey, TagValue], Field(max_length=20)] = Field(default_factory=dict)
-    # Of the controller. 0 = none: a new account may have 10 concurrent executions, which leaves nothing to reserve.
-    # Reserving only saves invocations that end at once.
+    # Of the controller. 0 = none: a new account may have 10, and reserving only saves invocations that end at once.
     reserved_concurrency: Annotated[int, Field(ge=0, le=100)] = 0
     alarms: bool = True  # 0.10 USD a month for each metric of one, beyond the account's first ten
     dashboard: bool = True  # 3 USD a month, beyond the account's first three
@@ -288,6 +287,7 @@ class Settings(_SettingsModel):
             ),
             # A stop takes at most its time-out; the tick that sees its end and EC2 take a little more.
             wind_down_s=self.stop_timeout_s + 30.0,
+            gpu_share_across_owners=self.gpu_share_across_owners,
             data_cell=self.region,  # where the results bucket is, and the registry of the images
             public_addresses=self.subnets == "public",
         )

@@ -91,7 +91,7 @@ def once_retried(run: Run, request: RetryRequest, market: Moment) -> tuple[RunBu
     budget = None if run.terms.budget_usd is None or run.complete else run_budgets(market).get(run.id)
     if budget is None or run.needs == NOTHING:
         return None if budget is None else (budget, 0.0)
-    offer = cheapest_offer(market, batch_of(market.state, run, math.inf, {}, purchases(run, market)))
+    offer = cheapest_offer(market, batch_of(market, run, math.inf, {}, purchases(run, market)))
     seconds = paid_seconds(market.policy, budget.expected_s)
     return budget, offer.price_usd_per_hour * seconds / 3600 if offer else math.inf
 
@@ -114,7 +114,7 @@ def _cheapest_for(terms: RunTerms, market: Moment) -> Offer | None:
         return None
     moment, run = with_run(market, terms, terms.needs)
     allowed = frozenset(each for each in Purchase if terms.purchase.allows(each))
-    return cheapest_offer(moment, batch_of(moment.state, run, math.inf, {}, allowed))
+    return cheapest_offer(moment, batch_of(moment, run, math.inf, {}, allowed))
 
 
 def _named(offer: Offer) -> str:

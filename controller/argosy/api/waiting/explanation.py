@@ -106,7 +106,7 @@ def _standing(moment: Moment, run: Run, answers: _Answers, verdict: str) -> dict
 
 def _answers(moment: Moment, run: Run) -> _Answers:
     state = moment.state
-    batch = replace(batch_of(state, run, math.inf, shunned_by(state)), count=1)
+    batch = replace(batch_of(moment, run, math.inf, shunned_by(state)), count=1)
     if _is_of_the_base(run, moment):
         batch = on_demand(batch)
     lineup = Roster().at(moment)

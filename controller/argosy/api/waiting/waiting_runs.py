@@ -120,7 +120,7 @@ class _Cluster:
         if not _may_start(run):
             return 0
         soon = moment.now + moment.policy.linger_s
-        fits, bought = self._where(replace(batch_of(moment.state, run, soon, self._shunned), count=1))
+        fits, bought = self._where(replace(batch_of(moment, run, soon, self._shunned), count=1))
         return run.tasks.startable_count(soon) if bought or (fits & part).any() else 0
 
     def _live(self, part: BoolArray) -> dict[int, int]:

@@ -84,7 +84,7 @@ class WholeLimits:
         """One task, on any purchase option that the run allows."""
         terms = run.terms
         allowed = frozenset(each for each in Purchase if terms.on_demand_base or terms.purchase.allows(each))
-        return alike(batch_of(self.moment.state, run, math.inf, {}, allowed))
+        return alike(batch_of(self.moment, run, math.inf, {}, allowed))
 
     def _of_purchases(self, queue: str, offers: list[Offer]) -> str:
         """The limit that no instance keeps to that could hold a task."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +23,7 @@ from argosy.model.resources import Resources
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.placement.gpu_shares import UNUSED
+from argosy.placement.gpu_shares import OF_SEVERAL, UNUSED
 from argosy.placement.strategy import FINISH_TOGETHER, LEAST_INTERRUPTED, may_read
 from argosy.placement.supply import InstanceRow, Supply
 
@@ -35,6 +37,8 @@ class TaskUse(NamedTuple):
     group: str | None = None  # None: the run is suspended
     host_ports: tuple[Port, ...] = ()
     disk_gib: int = 0
+    gpu_owner: int = 0
+    """The number of its owner, if it shares a GPU."""
 
     @property
     def taken(self) -> Uses:
@@ -44,10 +48,26 @@ class TaskUse(NamedTuple):
 
 def uses_by_number(state: State) -> dict[int, TaskUse]:
     """By Run.number, of open and suspended runs; tasks of suspended runs continue."""
-    suspended = {found.record.number: TaskUse(found.record.needs) for found in state.suspended.values()}
-    return suspended | {
-        run.number: TaskUse(run.needs, run.group, run.host_ports, run.terms.disk_gib) for run in state.runs.values()
+    suspended = {
+        found.record.number: TaskUse(found.record.needs, gpu_owner=OF_SEVERAL) for found in state.suspended.values()
     }
+    return suspended | {
+        run.number: TaskUse(run.needs, run.group, run.host_ports, run.terms.disk_gib, gpu_owner_of(run))
+        for run in state.runs.values()
+    }
+
+
+def gpu_owner_of(run: Run) -> int:
+    """A number for the owner of a run that shares GPUs, the same in every process; 0 = it shares none."""
+    if not run.needs.gpu_share_mib:
+        return 0
+    named = f"named {run.terms.owner}" if run.terms.owner else f"queue {run.terms.queue}"
+    return _number_of(f"proven {run.proven_owner}" if run.proven_owner else named)
+
+
+@cache
+def _number_of(owner: str) -> int:
+    return 1 + int.from_bytes(sha256(owner.encode()).digest()[:7])
 
 
 def row_of(
@@ -73,7 +93,7 @@ def row_of(
         memory -= count * use.needs.memory_mib
         gpus -= count * use.needs.gpus
         whole += count * use.needs.gpus
-        shared = shared.plus(use.needs.gpu_share_mib, count)
+        shared = shared.plus(use.needs.gpu_share_mib, count, use.gpu_owner)
         if use.group is not None:
             groups[use.group] = groups.get(use.group, 0) + count
             ports, disk = ports.union(use.host_ports), disk - count * use.disk_gib
@@ -111,7 +131,8 @@ def on_known_gpus(row: InstanceRow, state: State, uses: Mapping[int, TaskUse]) -
             known[mask] += use.needs.gpu_share_mib
         elif use is not None and not mask:
             whole, shared = whole + use.needs.gpus, shared.plus(use.needs.gpu_share_mib)
-    return replace(row, gpu_use=replace(shared, known_mib=tuple(sorted(known.values())), whole_unknown=whole))
+    known_mib = tuple(sorted(known.values()))
+    return replace(row, gpu_use=replace(shared, known_mib=known_mib, whole_unknown=whole, owner=row.gpu_use.owner))
 
 
 def attributes_of(instance: Instance) -> dict[str, str]:

@@ -120,6 +120,6 @@ class DrainChoice:
         not_here, shunned = f"not(ec2InstanceId in [{name}])", shunned_by(state)
         batches = []
         for number, count in self.runs_on(where, serves=True).items():
-            batch = batch_of(state, self._runs[number], self.market.moment.now, shunned)
+            batch = batch_of(self.market.moment, self._runs[number], self.market.moment.now, shunned)
             batches.append(replace(batch, count=count, constraints=(*batch.constraints, not_here)))
         return not place(batches, self._others, fitness=self.market.fitness).unplaced.any()

@@ -28,7 +28,7 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.placement.demand import Batch, WeightedConstraint
 from argosy.scheduler.supply.kept_instances import kept_for_runs, needed_from, off_limits, open_to
-from argosy.scheduler.supply.rows import expected_end
+from argosy.scheduler.supply.rows import expected_end, gpu_owner_of
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
@@ -55,7 +55,7 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     asks: list[Ask] = []
     for run in runs:
         may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
-        batch = batch_of(moment.state, run, until, shunned, may_buy)
+        batch = batch_of(moment, run, until, shunned, may_buy)
         count = min(batch.count, at_most.get(run.id, batch.count))
         batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
         if kept:
@@ -103,7 +103,7 @@ def shunned_by(state: State) -> Mapping[str, frozenset[str]]:
 
 
 def batch_of(
-    state: State,
+    moment: Moment,
     run: Run,
     until: float,
     shunned: Mapping[str, frozenset[str]],
@@ -116,12 +116,13 @@ def batch_of(
     """
     count = run.tasks.startable_count(until)
     if run.terms.max_concurrent is not None:
-        count = max(0, min(count, run.terms.max_concurrent - len(state.attempts.here_of_run(run.number))))
+        count = max(0, min(count, run.terms.max_concurrent - len(moment.state.attempts.here_of_run(run.number))))
     return Batch(
         cpu_units=run.needs.cpu_units,
         memory_mib=run.needs.memory_mib,
         gpus=run.needs.gpus,
         gpu_share_mib=run.needs.gpu_share_mib,
+        gpu_owner=0 if moment.policy.gpu_share_across_owners else gpu_owner_of(run),
         count=count,
         group=run.group,
         disk_gib=run.terms.disk_gib,

@@ -4,6 +4,7 @@ I5: without faults, ECS refuses no task for lack of a GPU: whichever GPU it chos
 has shares above its memory, and none is shared and one task's own, neither as stored, of tasks that still run, nor on
 the instances themselves. No task shares a GPU that cannot be shared, or is sent to an instance whose agent has not said
 that it shares them.
+I13: unless the owner of the deployment allows it, no task that shares a GPU starts beside one of another owner.
 H4: an attempt that a broken GPU ended is not its user's failure once ECS has called the instance impaired.
 I8: a task whose GPU was reset, with others that shared it, is not charged where ECS soon reports how all of them ended.
 """
@@ -19,8 +20,10 @@ from argosy.emulator.ecs.resources import gpu_share_mib
 from argosy.messages.ecs import key_of_task
 from argosy.model.arns import name_of
 from argosy.model.ended_attempts import Outcome
+from argosy.model.run_terms import DEFAULT_QUEUE
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation
 from tests.harness.simulation.audit.stored_state import StoredAttempt
+from tests.harness.simulation.world.members import UNNAMED
 
 JSON = dict[str, Any]
 NO_GPU = "RESOURCE:GPU"
@@ -50,6 +53,7 @@ class GpuChecker(Checker):
     def committed(self, commit: Commit) -> None:
         self._check_victims()
         self._check_charges()
+        self._check_owners(commit)
         stored = self.facts.stored
         shares: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for live in stored.live.values():
@@ -63,6 +67,30 @@ class GpuChecker(Checker):
             memory_mib = stored.instances.get(name, {}).get("gpu_memory_mib", 0)
             if (memory_mib and sum(here) > memory_mib) or (0 in here and len(here) > 1):
                 self.facts.violated("I5", f"GPU {place} of {name} has too much work: shares of {here} MiB", name)
+
+    def _check_owners(self, commit: Commit) -> None:
+        """ECS chooses the GPU, so owners that keep apart have no instance in common."""
+        stored = self.facts.stored
+        if self.facts.policy.gpu_share_across_owners:
+            return
+        sharers = {run_id for run_id, record in stored.records.items() if record.needs.gpu_share_mib}
+        for intent in commit.intents if sharers else ():
+            for live in stored.live.values() if intent.key.run_id in sharers else ():
+                is_beside = live.instance == intent.instance and live.key.run_id in sharers
+                if is_beside and self._owner(live.key.run_id) != self._owner(intent.key.run_id):
+                    sentence = f"{intent.key.run_id} may share a GPU with {live.key.run_id} of another owner"
+                    self.facts.violated("I13", sentence, intent.instance)
+
+    def _owner(self, run_id: str) -> tuple[str, str]:
+        """Who has proven it; otherwise who is named, or its queue. Of a suspended run it is unknown."""
+        spec, came = self.facts.spec_of(run_id), self.facts.came.get(run_id, UNNAMED)
+        record = self.facts.stored.records[run_id]
+        if record.suspended_at:
+            return "suspended", run_id
+        if record.proven_owner:
+            return "proven", record.proven_owner
+        queue = record.changes.get("queue") or came.queue or spec.get("queue", DEFAULT_QUEUE)
+        return ("named", spec["owner"]) if spec.get("owner") else ("queue", str(queue))
 
     def _may_have_ended(self, live: StoredAttempt) -> bool:
         """ECS gives the room of a task away once it has ended, or once it is to end (`emulator.readings`)."""

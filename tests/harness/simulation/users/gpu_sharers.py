@@ -19,6 +19,7 @@ TYPES_TO_SHARE = (  # the GPUs of p3.2xlarge cannot be shared
     ("c5.xlarge", "p3.2xlarge", "g4dn.12xlarge"),
 )
 SHARING = 0.6  # share of their runs
+ACROSS_OWNERS = 0.3  # share of trials in which several owners may share a GPU
 SHARES_MIB = (3_000, 5_000, 7_500, 9_000, 12_000)  # of a T4 with 15,360
 
 
@@ -31,7 +32,9 @@ def with_gpus_to_share(plan: TrialPlan) -> TrialPlan:
     """The plan, with instances of one or several GPUs."""
     if not share_gpus(plan) or plan.types != TYPES:
         return plan
-    return replace(plan, types=TYPES_TO_SHARE[int(len(TYPES_TO_SHARE) * share(plan.seed, "GPU types"))])
+    policy = replace(plan.policy, gpu_share_across_owners=share(plan.seed, "GPUs of owners") < ACROSS_OWNERS)
+    types = TYPES_TO_SHARE[int(len(TYPES_TO_SHARE) * share(plan.seed, "GPU types"))]
+    return replace(plan, types=types, policy=policy)
 
 
 def with_gpu_shares(jobs: Sequence[SimulatedJob], plan: TrialPlan) -> list[SimulatedJob]:

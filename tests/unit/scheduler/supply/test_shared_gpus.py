@@ -11,6 +11,7 @@ from argosy.market.cover import tasks_per_instance
 from argosy.market.offers import offers_of, tasks_in
 from argosy.model.events import ContainerInstanceSeen
 from argosy.model.instances import GpuDevice
+from argosy.model.moment import Moment
 from argosy.model.pools import Pool
 from argosy.model.state import State
 from argosy.placement.demand import Batch
@@ -102,7 +103,7 @@ def offers(state: State) -> list[Any]:
 
 
 def batch(state: State) -> Batch:
-    return batch_of(state, the_run(state), NOW, {})
+    return batch_of(Moment(state, load_catalogue(), NOW, POLICY), the_run(state), NOW, {})
 
 
 def test_an_offer_holds_as_many_shares_as_its_gpus_together() -> None:
