@@ -24,7 +24,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # With it every process compiles all that it imports: the tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tensorflow runner demo demo-services demo-tensorflow simulate demo-containers base-image images-test test test-fast test-deep
+.PHONY: help setup tensorflow pytorch runner demo demo-services demo-tensorflow simulate demo-containers base-image images-test test test-fast test-deep
 .PHONY: coverage test-containers test-engines bench check format lint reference docs requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
@@ -52,6 +52,17 @@ tensorflow: $(TENSORFLOW) ## Make .venv-tensorflow, which runs the TensorFlow im
 
 $(TENSORFLOW): $(TENSORFLOW_FILES) requirements/install.sh | $(LOCAL)
 	@ENVIRONMENT=.venv-tensorflow requirements/install.sh $(TENSORFLOW_FILES)
+	@touch $@
+
+# Debian's PyTorch, because PyPI's brings 5 GB of CUDA along. Without it nothing is made, and the tests say so.
+PYTORCH := .venv-pytorch/.installed
+PYTORCH_FILES := containers/shared/requirements-pytorch-cpu.txt
+
+pytorch: $(PYTORCH) ## Make .venv-pytorch, which runs the PyTorch images' programs (Debian: python3-torch, python3-sklearn)
+
+$(PYTORCH): $(PYTORCH_FILES) requirements/install.sh | $(or $(wildcard $(DEV)),$(LOCAL))
+	@/usr/bin/python3 -c 'import torch' 2>/dev/null || { echo "There is no PyTorch: apt-get install python3-torch python3-sklearn python3-pil" >&2; exit 1; }
+	@ENVIRONMENT=.venv-pytorch FROM=/usr/bin/python3 COMMAND=no requirements/install.sh $(PYTORCH_FILES)
 	@touch $@
 
 # The init of every container is written in Go, which is taken from PyPI where there is none: .venv-runner.
@@ -128,7 +139,7 @@ $(RIGHTS): $(wildcard tests/evaluators/rights/*)
 	@mkdir -p $(@D) && cp $^ $(@D)
 	@npm ci --prefix $(@D) --silent --no-audit --no-fund --no-update-notifier && touch $@
 
-test-engines: $(DEV) $(if $(shell command -v npm),$(NODE) $(RIGHTS)) $(if $(shell command -v mvn),$(EVENT_RULES)) ## Run what needs a container engine, a browser, node or TensorFlow
+test-engines: $(DEV) $(if $(wildcard /usr/lib/python3/dist-packages/torch),$(PYTORCH)) $(if $(shell command -v npm),$(NODE) $(RIGHTS)) $(if $(shell command -v mvn),$(EVENT_RULES)) ## Run what needs a container engine, a browser, node, PyTorch or TensorFlow
 	@$(RUN) -m 'engine and not deep' $(ARGS)
 	@[ $(FRAMEWORKS) = no ] || $(MAKE) test-containers
 
@@ -235,6 +246,6 @@ destroy-cell: $(DEV) $(NODE) ## Take one further cell down, instances included (
 	$(CDK) destroy "$$stack" -c stage=$(STAGE) -c bundle=source -c engine=any $(ARGS)
 
 clean: ## Remove everything that was made here, .venv and out/ included
-	rm -rf .venv .venv-tensorflow .venv-checkov .venv-docs .venv-runner node_modules cdk.out build out dist argosy.egg-info .coverage
+	rm -rf .venv .venv-tensorflow .venv-pytorch .venv-checkov .venv-docs .venv-runner node_modules cdk.out build out dist argosy.egg-info .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -54,6 +54,11 @@ EXPORTS = (
         for image in ("tensorflow-inference", "tensorflow-benchmark", "recommender")
         for flavour in ("cpu", "gpu")
     ),
+    *(
+        Export(f"{path}-{flavour}.txt", source=f"{path}-{flavour}.in")
+        for path in ("containers/shared/requirements-pytorch",)
+        for flavour in ("cpu", "gpu")
+    ),
 )
 
 

@@ -4,6 +4,7 @@
 #   requirements/install.sh requirements/local.txt
 #   ENVIRONMENT=.venv-tensorflow requirements/install.sh requirements/local.txt requirements/tensorflow.txt
 #   ENVIRONMENT=.venv-checkov COMMAND=no requirements/install.sh requirements/checkov.txt     (without the command)
+#   ENVIRONMENT=.venv-pytorch FROM=/usr/bin/python3 COMMAND=no requirements/install.sh ...    (on top of that Python's own)
 #
 # The installer is uv when there is one, else uv from PyPI inside .venv, else pip; INSTALLER=pip asks for pip. Every
 # package is checked against its hash. Nothing outside the environment is touched.
@@ -17,7 +18,7 @@ unset VIRTUAL_ENV PYTHONHOME PYTHONPATH
 say() { printf '%s\n' "$*" >&2; }
 
 find_python() {
-    for name in python3.13 python3.12 python3.11 python3 python; do
+    for name in ${FROM:-} python3.13 python3.12 python3.11 python3 python; do
         # Asked, not only looked for: a version manager's stand-in may be on PATH for a Python that is not there.
         if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             "$name" -c 'import sys; print(sys.executable)'
@@ -43,8 +44,8 @@ make_environment() {
     say "Making $environment with $("$found" --version)."
     rm -rf "$environment"
     if [ -n "$uv" ]; then
-        "$uv" venv --quiet --python "$found" "$environment"
-    elif ! "$found" -m venv "$environment" >&2; then
+        "$uv" venv --quiet ${FROM:+--system-site-packages} --python "$found" "$environment"
+    elif ! "$found" -m venv ${FROM:+--system-site-packages} "$environment" >&2; then
         say "This Python cannot make an environment (on Debian and Ubuntu: install python3-venv), and there is no uv."
         exit 1
     fi

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from argosy.local.deployment import local_settings
 from argosy.local.options import LocalOptions
 from tests.fakes.commands import outcome_of
@@ -17,10 +19,17 @@ CONTAINERS = Path(__file__).resolve().parents[1] / "containers"
 RUN_ID = re.compile(r"\b([a-z][a-z0-9-]*-\d{6}-\d{6}-[a-z0-9]{4})\b")
 
 
+PYTORCH = CONTAINERS.parent / ".venv-pytorch" / "bin"  # made by `make pytorch`
+needs_pytorch = pytest.mark.skipif(
+    not (PYTORCH / "python").exists(), reason="there is no .venv-pytorch: `make pytorch`"
+)
+
+
 def local_options() -> LocalOptions:
     """Tasks are processes; for `make images-test` they are containers, in images that are built for the tests."""
     engine, base = os.environ.get("TEST_ENGINE"), os.environ.get("TEST_BASE_IMAGE")
-    return LocalOptions(settings=local_settings(baseImage=base), engine=engine, boot_s=0.2, tick_s=0.3)
+    pythons = {"pytorch-*": str(PYTORCH / "python")}
+    return LocalOptions(settings=local_settings(baseImage=base), engine=engine, pythons=pythons, boot_s=0.2, tick_s=0.3)
 
 
 def command_lines(name: str) -> Iterator[str]:

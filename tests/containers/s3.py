@@ -14,6 +14,7 @@ from typing import Any
 
 CONTAINERS = Path(__file__).resolve().parents[2] / "containers"
 BUCKET = "results"
+PYTORCH = CONTAINERS.parent / ".venv-pytorch" / "bin" / "python"
 PATIENCE_S = 900  # TensorFlow's start takes ten seconds of CPU time, and the machine may be busy
 
 
@@ -28,7 +29,7 @@ class Ended:
 
 def start(image: str, module: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [str(PYTORCH) if image.startswith("pytorch-") else sys.executable, "-m", module, *arguments],
         cwd=CONTAINERS / image,
         env=dict(os.environ) | {"CUDA_VISIBLE_DEVICES": "", "PYTHONUNBUFFERED": "1"} | environment,
         stdout=subprocess.PIPE,

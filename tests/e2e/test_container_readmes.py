@@ -1,16 +1,18 @@
-"""The commands in the READMEs of the images digits and sweep work as typed, and a sweep ends in one table."""
+"""The commands in the READMEs of some images work as typed, and a sweep ends in one table."""
 
 from __future__ import annotations
 
 import csv
+import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.local_mode import local_aws
-from tests.readmes import CONTAINERS, Shell, command_lines, local_options
+from tests.readmes import CONTAINERS, PYTORCH, Shell, command_lines, local_options, needs_pytorch
 
 pytestmark = pytest.mark.e2e
 
@@ -48,6 +50,21 @@ def test_the_sweep_readme_ends_in_a_table_and_its_best_points(shell: Shell) -> N
     assert "20 rows of 20 of 20 tasks" in merged
     again = shell.type("argosy results RUN --merge --output -")  # from standard output, as JSON lines
     assert again.count("\n") == 20
+
+
+@pytest.mark.engine
+@needs_pytorch
+def test_the_pytorch_training_readme_trains_on_digits_and_text(endpoint: str, tmp_path: Path) -> None:
+    path = f"{PYTORCH}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    shell = Shell(tmp_path, {"ARGOSY_ENDPOINT_URL": endpoint, "PATH": path})
+    said = {line: shell.type(line) for line in command_lines("pytorch-training")}
+    report = next(text for line, text in said.items() if " report " in line)
+    assert "IMAGES/S" in report
+    by_hand = [json.loads(text.splitlines()[-2]) for line, text in said.items() if line.startswith("python")]
+    assert [(each["unit"], each["gpus"]) for each in by_hand] == [("images", 1), ("tokens", 2)]
+    assert by_hand[0]["accuracy"] > 0.9
+    shell.type("argosy results RUN --download got")
+    assert len([*shell.folder.rglob("got/**/model.pt")]) == 1
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in CONTAINERS.glob("*/Dockerfile")))

@@ -19,6 +19,8 @@ from tests.stacks.templates import Template
 pytestmark = pytest.mark.stacks
 GPUS = {
     "inference": 1,
+    "pytorch-4-gpu": 4,
+    "pytorch-8-gpu": 8,
     "recommender": 4,
     "tensorflow-1-gpu": 1,
     "tensorflow-4-gpu": 4,
@@ -129,9 +131,9 @@ def test_images_are_assets_built_once_for_each_flavour(templates: dict[str, Temp
     assert images["tensorflow-1-gpu"] == images["tensorflow-8-gpu"] != images["tensorflow-cpu"]
     assets = json.loads((examples.folder / "argosy-dev-examples.assets.json").read_text())["dockerImages"]
     built = {each["source"]["directory"]: each["source"].get("dockerBuildArgs") for each in assets.values()}
-    assert len(built) == 4
+    assert len(built) == 5
     assert sorted(json.dumps(arguments) for arguments in built.values()) == sorted(
-        ['{"FLAVOUR": "gpu"}'] * 3 + ['{"FLAVOUR": "cpu"}']
+        ['{"FLAVOUR": "gpu"}'] * 4 + ['{"FLAVOUR": "cpu"}']
     )
     for folder in built:
         assert not list((examples.folder / folder).rglob("*.md"))  # what .dockerignore keeps out is not in the hash

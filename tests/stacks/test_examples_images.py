@@ -62,6 +62,8 @@ def test_images_that_come_in_flavours_are_published_once_for_each(templates: dic
         "recommender": CPU,
         "recommender-gpu": GPU,
         "sweep": BASE,
+        "pytorch-training": CPU,
+        "pytorch-training-gpu": GPU,
         "tensorflow-benchmark": CPU,
         "tensorflow-benchmark-gpu": GPU,
         "tensorflow-inference": CPU | MODEL,
@@ -82,6 +84,7 @@ def test_definitions_with_gpus_run_the_gpu_flavour_and_the_others_do_not(templat
         "recommender": GPU,
         "tensorflow-cpu": CPU,
         **{f"tensorflow-{gpus}-gpu": GPU for gpus in (1, 4, 8)},
+        **{f"pytorch-{gpus}-gpu": GPU for gpus in (4, 8)},
     }
 
 

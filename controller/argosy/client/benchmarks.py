@@ -36,7 +36,7 @@ class NoRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One benchmark. Times in seconds; `gpus` is the number of devices used.
+    """One benchmark. Times in seconds; `gpus` is the number of devices used. unit: images, or tokens of a text.
 
     total_s: the whole task, without baseline_s, the time on one GPU for comparison with the others.
     share_usd_per_hour: of the part of the instance that the task held. usd: the cost of the task from start to end.
@@ -46,9 +46,10 @@ class Measurement:
     source: str
     gpus: int
     batch_per_gpu: int
-    images_per_second: float
+    units_per_second: float
     setting: tuple[tuple[str, str], ...]
-    images: int | None = None
+    unit: str = "images"
+    units: int | None = None
     total_s: float | None = None
     baseline_s: float = 0.0
     start_up_s: float | None = None
@@ -80,32 +81,37 @@ def _record(line: str) -> Mapping[str, Any] | None:
 def from_record(record: Mapping[str, Any], source: str, instance_type: str | None = None) -> Measurement:
     """Raises NoRecord for an incomplete record."""
     try:
-        names = sorted(set(record["gpuNames"]))
-        emulated = ("emulated", "yes") if record["emulated"] else ("emulated", "no")
+        names, unit = sorted(set(record["gpuNames"])), str(record.get("unit", "images"))
         return Measurement(
             source=source,
             gpus=int(record["gpus"]),
             batch_per_gpu=int(record["batchPerGpu"]),
-            images_per_second=float(record["imagesPerSecond"]),
-            setting=(
-                ("model", str(record["model"])),
-                ("image size", str(record["imageSize"])),
-                ("precision", str(record["precision"])),
-                ("XLA", "on" if record["xla"] else "off"),
-                emulated,
-            ),
-            images=int(record["images"]),
+            units_per_second=float(record[f"{unit}PerSecond"]),
+            setting=tuple((record.get("setting") or _setting_of_tensorflow(record)).items()),
+            unit=unit,
+            units=int(record[unit]),
             total_s=float(record["totalSeconds"]),
             baseline_s=float(record.get("baselineSeconds", 0.0)),
             start_up_s=float(record["startUpSeconds"]),
             deviation=float(record["deviation"]),
-            efficiency=record["scalingEfficiency"],
+            efficiency=record.get("scalingEfficiency"),
             instance_type=instance_type,
             devices=", ".join(names),
             pinned=tuple(record["pinnedGpus"]),
         )
     except (KeyError, TypeError, ValueError) as fault:
         raise NoRecord(f"its record is damaged: {type(fault).__name__}: {fault}") from fault
+
+
+def _setting_of_tensorflow(record: Mapping[str, Any]) -> dict[str, str]:
+    """Its records have the values one by one."""
+    return {
+        "model": str(record["model"]),
+        "image size": str(record["imageSize"]),
+        "precision": str(record["precision"]),
+        "XLA": "on" if record["xla"] else "off",
+        "emulated": "yes" if record["emulated"] else "no",
+    }
 
 
 def _comments(text: str) -> list[tuple[str, str]]:
@@ -128,9 +134,9 @@ def _from_log(text: str, source: str) -> Measurement:
         source=source,
         gpus=gpus,
         batch_per_gpu=batch,
-        images_per_second=float(closing[1]),
+        units_per_second=float(closing[1]),
         setting=(("model", model),),
-        images=_number(said.get("images")) or (batches * batch * gpus if batches else None),
+        units=_number(said.get("images")) or (batches * batch * gpus if batches else None),
         total_s=_seconds(said.get("seconds"), text),
         instance_type=said.get("instance"),
     )
@@ -199,7 +205,7 @@ def comparable_groups(measurements: Sequence[Measurement]) -> list[list[Measurem
 
 
 def comparison(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """One row for each, in the same order. Rates in images per second, money in USD, shares 0..1, None = unknown."""
+    """One row for each, in the same order. Rates in units per second, money in USD, shares 0..1, None = unknown."""
     return [_row(each, _reference(each, measurements)) for each in measurements]
 
 
@@ -209,10 +215,11 @@ def _reference(measured: Measurement, every: Sequence[Measurement]) -> Measureme
 
 def _row(measured: Measurement, reference: Measurement) -> dict[str, Any]:
     is_compared = reference is not measured
-    times = measured.images_per_second / reference.images_per_second
-    per_hour, whole = measured.images_per_second * 3600, None
-    if measured.images and measured.total_s:
-        whole = measured.images / measured.total_s
+    times = measured.units_per_second / reference.units_per_second
+    per_hour, whole = measured.units_per_second * 3600, None
+    unit, capital = measured.unit, measured.unit.capitalize()
+    if measured.units and measured.total_s:
+        whole = measured.units / measured.total_s
     return {
         "source": measured.source,
         "gpus": measured.gpus,
@@ -221,18 +228,19 @@ def _row(measured: Measurement, reference: Measurement) -> dict[str, Any]:
         "instanceType": measured.instance_type,
         "batchPerGpu": measured.batch_per_gpu,
         "setting": dict(measured.setting),
-        "imagesPerSecond": measured.images_per_second,
+        "unit": unit,
+        f"{unit}PerSecond": measured.units_per_second,
         "deviation": measured.deviation,
         "comparedWith": reference.source if is_compared else None,
         "scaling": times if is_compared else None,
         "shareOfLinear": times * reference.gpus / measured.gpus if is_compared else None,
         "scalingEfficiency": measured.efficiency,
-        "wholeTaskImagesPerSecond": whole,
+        f"wholeTask{capital}PerSecond": whole,
         "startUpSeconds": measured.start_up_s,
-        "usdPerMillionImages": _per_million(measured.share_usd_per_hour, per_hour),
-        "wholeTaskUsdPerMillionImages": _per_million(measured.usd, measured.images),
+        f"usdPerMillion{capital}": _per_million(measured.share_usd_per_hour, per_hour),
+        f"wholeTaskUsdPerMillion{capital}": _per_million(measured.usd, measured.units),
     }
 
 
-def _per_million(usd: float | None, images: float | None) -> float | None:
-    return usd / images * MILLION if usd is not None and images else None
+def _per_million(usd: float | None, units: float | None) -> float | None:
+    return usd / units * MILLION if usd is not None and units else None

@@ -61,7 +61,7 @@ MAX_STACK_RESOURCES, OTHER_RESOURCES = 500, 160
 # The families of the images' task-definitions.json, which the examples stack and local mode make.
 SHIPPED_FAMILIES = (
     *("inference", "recommender", "sweep"),
-    *("tensorflow-cpu", "tensorflow-1-gpu", "tensorflow-4-gpu", "tensorflow-8-gpu"),
+    *("tensorflow-cpu", "tensorflow-1-gpu", "tensorflow-4-gpu", "tensorflow-8-gpu", "pytorch-4-gpu", "pytorch-8-gpu"),
 )
 
 

@@ -72,11 +72,11 @@ def benchmark(
         typer.Option("--file", metavar="LOG", help="Saved log or part of a benchmark; may be repeated."),
     ] = None,
 ) -> None:
-    """Images per second, scaling and cost of training benchmarks; different batches per GPU are not compared."""
+    """Speed, scaling and cost of training and inference; different batches per GPU are not compared."""
     if not runs and not files:
         raise CliError(
             "Name runs, or give logs with --file.",
-            next_step="`argosy runs` lists the runs; containers/tensorflow-benchmark has specs for 1, 4 and 8 GPUs",
+            next_step="`argosy runs` lists the runs; containers/pytorch-training has specs for 1, 4 and 8 GPUs",
         )
     kept = _kept(files or ())
     found = [each for run in runs or () for each in of_run(session, run)] + kept
@@ -88,8 +88,8 @@ def benchmark(
         return
     session.console.print(table(rows))
     session.console.print(
-        "\nLINEAR: share of perfect scaling. WHOLE TASK: images/s with start and warm-up. $/M: US dollars per million"
-        " images at full speed; $/M WHOLE: with start and warm-up.",
+        f"\nLINEAR: share of perfect scaling. WHOLE TASK: {unit_of(rows)}/s with start and warm-up. $/M: US dollars per"
+        f" million {unit_of(rows)} at full speed; $/M WHOLE: with start and warm-up.",
         style="dim",
     )
     for remark in remarks:
@@ -139,9 +139,8 @@ def _hourly(view: Any, seconds: float) -> float | None:
 
 def _of_entry(session: Session, view: Any, entry: Any) -> Measurement:
     bucket, _ = layout.split_s3(str(view["output"]))
-    text = (
-        session.client("s3").get_object(Bucket=bucket, Key=entry["keys"][0])["Body"].read().decode("utf-8", "replace")
-    )
+    key = max(entry["keys"], key=lambda each: (each.endswith("/benchmark.json"), "/parts/" in each))
+    text = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode("utf-8", "replace")
     name = str(view["runId"]) + (f" task {entry['index']}" if view["tasks"]["total"] > 1 else "")
     try:
         measured = read(text, name)
@@ -168,7 +167,8 @@ def _names(group: Sequence[Measurement]) -> str:
 def _difference(one: Measurement, other: Measurement) -> str:
     parts = []
     if one.batch_per_gpu != other.batch_per_gpu:
-        parts.append(f"different batches per GPU, {one.batch_per_gpu} and {other.batch_per_gpu} images")
+        what = "images" if one.unit == other.unit == "images" else "examples"
+        parts.append(f"different batches per GPU, {one.batch_per_gpu} and {other.batch_per_gpu} {what}")
     mine, theirs = dict(one.setting), dict(other.setting)
     for name in dict.fromkeys([*mine, *theirs]):
         if mine.get(name) != theirs.get(name):
@@ -176,22 +176,39 @@ def _difference(one: Measurement, other: Measurement) -> str:
     return "; ".join(parts)
 
 
+def unit_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What all rows count: images, tokens, or, where they differ, units."""
+    units = {row["unit"] for row in rows}
+    return str(*units) if len(units) == 1 else "units"
+
+
 def table(rows: Sequence[Mapping[str, Any]]) -> PlainTable:
     """For a person; `base` marks the measurement that the others of its group are compared with."""
-    columns = (">GPUS", ">BATCH/GPU", ">IMAGES/S", ">+/-", ">SCALING", ">LINEAR", ">WHOLE TASK", ">$/M", ">$/M WHOLE")
+    columns = (
+        ">GPUS",
+        ">BATCH/GPU",
+        f">{unit_of(rows).upper()}/S",
+        ">+/-",
+        ">SCALING",
+        ">LINEAR",
+        ">WHOLE TASK",
+        ">$/M",
+        ">$/M WHOLE",
+    )
     grid = PlainTable(*columns, "~MEASURED BY", least=("$/M WHOLE", "WHOLE TASK", "LINEAR", "BATCH/GPU", "+/-", "$/M"))
     bases = {row["comparedWith"] for row in rows}
     for row in rows:
+        unit, capital = row["unit"], row["unit"].capitalize()
         grid.add_row(
             str(row["gpus"]),
             str(row["batchPerGpu"]),
-            f"{row['imagesPerSecond']:.2f}",
+            f"{row[f'{unit}PerSecond']:.2f}",
             _shown(row["deviation"], "{:.1f}"),
             _shown(row["scaling"], "{:.2f} x", "base" if row["source"] in bases else "-"),
             _shown(row["shareOfLinear"], "{:.0%}"),
-            _shown(row["wholeTaskImagesPerSecond"], "{:.1f}"),
-            _money(row["usdPerMillionImages"]),
-            _money(row["wholeTaskUsdPerMillionImages"]),
+            _shown(row[f"wholeTask{capital}PerSecond"], "{:.1f}"),
+            _money(row[f"usdPerMillion{capital}"]),
+            _money(row[f"wholeTaskUsdPerMillion{capital}"]),
             PlainText(_measured_by(row)),
         )
     return grid

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from argosy.catalogue.lookup import load_catalogue
 from argosy.cli.runs.report import notes
 from argosy.client.benchmarks import NoRecord, comparison, from_record, read
 from tests.fakes.cli import OUTPUT, RUN_ID, World, ended, run_view, tasks
@@ -66,6 +67,24 @@ def test_unlike_batches_per_gpu_are_flagged_and_not_compared() -> None:
         "not compared: 2019-1-gpu (1 GPU) with 2019-4-gpu (4 GPUs), 2019-8-gpu (8 GPUs):"
         " different batches per GPU, 32 and 128 images"
     ]
+
+
+def test_a_record_of_pytorch_may_count_tokens_and_is_not_compared_with_images(tmp_path: Path) -> None:
+    setting = {"framework": "PyTorch", "model": "gpt", "emulated": "no"}
+    counted = {"unit": "tokens", "setting": setting, "tokens": 2_000_000, "tokensPerSecond": 50_000.0, "gpus": 1}
+    of_pytorch = {name: value for name, value in record(**counted).items() if not name.startswith("images")}
+    both = tmp_path / "gpt.txt", tmp_path / "resnet.txt"
+    both[0].write_text(f"# instance: g6.xlarge\n{json.dumps(of_pytorch)}\n")
+    both[1].write_text(json.dumps(record()))
+    found = json.loads(World().argosy("report", "benchmark", *files(*map(str, both)), "--json").stdout)
+    gpt, resnet = found["measurements"]
+    assert (gpt["tokensPerSecond"], gpt["wholeTaskTokensPerSecond"]) == (50_000, 2_000_000 / 64)
+    hourly = load_catalogue()["g6.xlarge"].on_demand_usd_per_hour
+    assert gpt["usdPerMillionTokens"] == pytest.approx(hourly / 50_000 / 3600 * 1e6)
+    assert (resnet["imagesPerSecond"], resnet["comparedWith"]) == (1280, None)
+    assert "framework PyTorch and unknown" in found["notes"][0]
+    assert "TOKENS/S" in World().argosy("report", "benchmark", *files(str(both[0]))).stdout
+    assert "UNITS/S" in World().argosy("report", "benchmark", *files(*map(str, both))).stdout
 
 
 def test_a_person_sees_the_same_as_a_table() -> None:
@@ -154,7 +173,7 @@ total images/sec: 1297.41
 real    1m28.90s
 """
     found = read(log, "log")
-    assert (found.gpus, found.batch_per_gpu, found.images, found.total_s) == (4, 128, 51_200, 88.9)
+    assert (found.gpus, found.batch_per_gpu, found.units, found.total_s) == (4, 128, 51_200, 88.9)
     assert dict(found.setting) == {"model": "resnet50"}
     assert read(log.replace("real    1m28.90s", "1:28.90elapsed"), "log") == found
     without = log.replace("             128 per device\n", "")
@@ -171,7 +190,7 @@ def test_what_a_comment_says_wrongly_is_not_taken() -> None:
 def test_a_record_wins_over_the_log_around_it() -> None:
     text = f"# instance: p3.8xlarge\nround 1\n{{broken\n{json.dumps(record())}\ntotal images/sec: 1\n"
     found = read(text, "log")
-    assert (found.images_per_second, found.instance_type) == (1280.0, "p3.8xlarge")
+    assert (found.units_per_second, found.instance_type) == (1280.0, "p3.8xlarge")
 
 
 def test_what_else_differs_is_not_compared_either() -> None:

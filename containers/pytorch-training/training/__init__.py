@@ -1,0 +1,1 @@
+"""Train ResNet-50 or a small GPT and measure it; see README.md next to this folder."""
