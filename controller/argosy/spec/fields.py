@@ -206,6 +206,19 @@ def _requirement(text: str) -> str:
     return text
 
 
+ALL_GPUS = "ALL"
+
+
+def _all_or_count(given: Any) -> str:
+    return "all" if given == ALL_GPUS else "count"
+
+
+GpuCount = Annotated[
+    Annotated[int, Field(ge=0, le=16), Tag("count")] | Annotated[Literal["ALL"], Tag("all")],
+    Discriminator(_all_or_count),
+]
+
+
 class GpuShareSpec(Strict):
     """The part of a GPU that a task has to itself, enforced by NVIDIA's Multi-Process Service (MPS)."""
 

@@ -27,6 +27,7 @@ from argosy.spec.fields import (
     Deadline,
     Environment,
     EnvironmentEntry,
+    GpuCount,
     GpuShareSpec,
     GroupName,
     HostPorts,
@@ -90,7 +91,7 @@ class ResourcesSpec(Strict):
     memory: int = Field(
         default=1024, ge=6, le=MEMORY_LIMIT_MIB, description="MiB; a hard limit: a task that exceeds it is killed."
     )
-    gpus: int = Field(default=0, ge=0, le=16, description="Whole GPUs, pinned to the task.")
+    gpus: GpuCount = Field(default=0, description="Whole GPUs, pinned to the task; `ALL`: those of an instance.")
     gpu_share: GpuShareSpec | None = Field(
         default=None, description="A part of one GPU, which the task shares with others; in place of gpus."
     )

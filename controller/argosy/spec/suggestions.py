@@ -12,6 +12,7 @@ from typing import Any
 
 # Names that other tools have for our fields.
 _ALIASES = {
+    "accelerators": "gpus",
     "args": "command",
     "attempts": "retryStrategy",
     "cmd": "command",
@@ -34,23 +35,41 @@ _TIME_PART = re.compile(
 )
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
+_MODEL_AND_COUNT = re.compile(r"([A-Za-z0-9.-]{1,32}):([0-9.]{1,9})", re.ASCII)  # SkyPilot's `A10G:0.25`
+_SHARE = "gpuShare: {memoryMib: 8000}"
 _LONGEST = 300  # characters of a suggestion
 
 
 def suggestion(path: Sequence[str | int], kind: str, given: Any, expected: str = "") -> str:
     """`; write 4096 (MiB)`; empty if nothing is near. kind: pydantic's name of the fault. expected: in quotes, the
     values of a field with a fixed list."""
-    if not isinstance(given, str):
-        return ""
     name = next((part for part in reversed(path) if isinstance(part, str)), "")
-    found = ""
+    found = _as_gpus(name, given)
+    if not isinstance(given, str):
+        return f"; {found}" if found else ""
     if kind == "literal_error":
         found = _near_value(given, re.findall(r"'([^']*)'", expected))
-    elif kind in ("int_type", "float_type"):
+    elif kind in ("int_type", "float_type") and not found:
         found = next(_as_number(name, given.strip()), "")
     elif kind in ("list_type", "tuple_type"):
         found = _as_list(name, given)
     return f"; {found}" if 0 < len(found) <= _LONGEST else ""
+
+
+def _as_gpus(name: str, given: Any) -> str:
+    """For the words that others have for GPUs and parts of one."""
+    is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if name == "gpuShare" and is_number:
+        return f"write {{memoryMib: {given if given >= 1 else 8000}}}: it is MiB of one GPU's memory"
+    if name != "gpus":
+        return ""
+    if is_number:
+        return f"write {_SHARE} for a part of one GPU" if 0 < given < 1 else ""
+    if not isinstance(given, str) or given.lower() == "all":
+        return "write ALL" if isinstance(given, str) else ""
+    named = _MODEL_AND_COUNT.fullmatch(given)
+    count = (f"gpus: {named[2]}" if named[2].isdecimal() else _SHARE) if named else ""
+    return f"write gpuModel: {named[1]} and {count}" if named else ""
 
 
 def near_field(name: str, known: Sequence[str]) -> str:
@@ -76,7 +95,7 @@ def _as_number(name: str, given: str) -> Iterator[str]:
     if _NUMBER.fullmatch(given):
         yield f"write {given} without quotes"
     size = _SIZE.fullmatch(given)
-    if size and name == "memory":
+    if size and name in ("memory", "memoryMib", "gpuMemoryMib"):
         yield f"write {math.ceil(float(size[1]) * _SIZES[size[2].lower()])} (MiB)"
     if size and name.endswith("GiB"):
         yield f"write {math.ceil(float(size[1]) * _SIZES[size[2].lower()] / 1024)} (GiB)"

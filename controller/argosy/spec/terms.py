@@ -94,7 +94,9 @@ def terms_of_form(form: Mapping[str, Any]) -> RunTerms:
 
 
 def needs_of(resources: ResourcesSpec) -> Resources:
-    """The resources of one task."""
+    """The resources of one task. Raises ValueError: admission replaces ALL by a number."""
+    if isinstance(resources.gpus, str):
+        raise ValueError("resources.gpus: ALL means a number of GPUs to a deployment only")
     share_mib = resources.gpu_share.memory_mib if resources.gpu_share else 0
     return Resources(round(resources.vcpus * CPU_UNITS_PER_VCPU), resources.memory, resources.gpus, share_mib)
 

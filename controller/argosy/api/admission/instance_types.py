@@ -10,6 +10,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources, said_vcpus
 from argosy.model.run_terms import X86_64
 from argosy.spec.faults import Fault, shown
+from argosy.spec.fields import ALL_GPUS
 from argosy.spec.models import ResourcesSpec
 
 NO_DISKS: Mapping[str, int] = MappingProxyType({})
@@ -38,6 +39,30 @@ def shape_faults(
         yield Fault(_FIELDS[axis], f"asks for {asked}, but {largest if most else _NO_TYPE}")
     if not too_much and not any(needs.fits_in(shape) for shape in shapes.values()):
         yield Fault("resources", "no instance type of this deployment has all of this at once")
+
+
+def with_all_gpus(data: Any, shapes: Mapping[str, Resources]) -> tuple[Any, list[Fault]]:
+    """The spec with a number of GPUs in place of ALL, and a fault where no number is meant: that of the types that hold
+    the rest of a task."""
+    resources = data.get("resources") if isinstance(data, Mapping) else None
+    if not isinstance(resources, Mapping) or resources.get("gpus") != ALL_GPUS:
+        return data, []
+    one = {**resources, "gpus": 1}
+    if resources.get("gpuShare") is not None:
+        return {**data, "resources": one}, []  # reported as a fault of the two fields together
+    try:
+        left, others = _with_gpus(one, _for_image(one, shapes)[0])
+        found = {name: shape for name, shape in left.items() if _needs(one).fits_in(shape)}
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        return {**data, "resources": one}, []  # reported as a fault of the other field
+    types = {shape.gpus: name for name, shape in sorted(found.items(), reverse=True)}
+    if len(types) == 1:
+        return {**data, "resources": {**one, "gpus": min(types)}}, []
+    has = ", ".join(f"{amount_of('gpus', count)} ({types[count]})" for count in sorted(types))
+    several = f"ALL needs instance types with one number of GPUs, but this deployment's have {has}: give a number, or"
+    several += " choose among them by gpuModel, gpuMemoryMib, vcpus or memory"
+    none = "no instance type of this deployment has GPUs for such a task"
+    return {**data, "resources": one}, [] if others else [Fault("resources.gpus", several if types else none)]
 
 
 def _needs(resources: Mapping[str, Any]) -> Resources:
@@ -114,7 +139,10 @@ def _with_share(
     if asked <= most:
         return {name: shapes[name] for name, mib in offered.items() if asked <= mib}, []
     sentence = f"asks for {asked} MiB of a GPU, but this deployment's GPUs have {most} MiB at most to share"
-    return {}, [Fault("resources.gpuShare", sentence if most else "no instance type of this deployment shares GPUs")]
+    models = sorted({str(load_catalogue()[name].gpu_model) for name in offered if load_catalogue()[name].gpus})
+    none = "no instance type of this deployment shares GPUs"
+    none += f": its {', '.join(models)} GPUs cannot be shared" if models else ""
+    return {}, [Fault("resources.gpuShare", sentence if most else none)]
 
 
 _FIELDS = {"cpu_units": "resources.vcpus", "memory_mib": "resources.memory", "gpus": "resources.gpus"}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from argosy.api.admission.instance_types import amount_of, shape_faults
+from argosy.api.admission.instance_types import amount_of, shape_faults, with_all_gpus
 from argosy.catalogue.lookup import load_catalogue
 from argosy.layout import JOURNAL, PROGRAMS, split_s3
 from argosy.model.policy import Policy
@@ -168,11 +168,11 @@ def fingerprint(form: Mapping[str, Any]) -> str:
 def _check(data: Any, limits: DeploymentLimits | None, now: float) -> tuple[RunSpec | None, list[Fault]]:
     """The spec, if it is valid on its own, and every fault found."""
     spec: RunSpec | None = None
-    faults: list[Fault] = []
+    data, faults = with_all_gpus(data, limits.shapes) if limits else (data, [])
     try:
         spec = parse_spec(data)
     except SpecError as refusal:
-        faults = list(refusal.faults)
+        faults += refusal.faults
     known = {fault.path for fault in faults}
     if isinstance(data, Mapping) and "" not in known:
         found = [

@@ -61,7 +61,7 @@ class Terms:
 
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="vCPUs of a task. Default 1.")] = None
     memory: Annotated[str | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None
-    gpus: Annotated[int | None, typer.Option("--gpus", help="GPUs of a task.")] = None
+    gpus: Annotated[str | None, typer.Option("--gpus", metavar="N|ALL", help="GPUs of a task.")] = None
     gpu_share: Annotated[
         int | None, typer.Option("--gpu-share", metavar="MIB", help="MiB of a GPU that it shares with other tasks.")
     ] = None
@@ -163,10 +163,15 @@ def _json(file: Path, number: int, line: str) -> Any:
         raise CliError(f"{file}:{number}: not JSON: {fault}.", next_step="in a .jsonl each line is a value") from fault
 
 
+def _number(text: str | None) -> int | str | None:
+    """Anything else is for the spec's checks."""
+    return int(text) if text and text.removeprefix("-").isdecimal() else text
+
+
 def _of_terms(terms: Terms) -> dict[str, Any]:
     share = None if terms.gpu_share is None else {"memoryMib": terms.gpu_share}
-    gpus = 1 if terms.gpu_model and terms.gpus is None and share is None else terms.gpus
-    memory = int(terms.memory) if terms.memory and terms.memory.isdecimal() else terms.memory
+    gpus = _number(terms.gpus or ("1" if terms.gpu_model and terms.gpus is None and share is None else None))
+    memory = _number(terms.memory)
     resources = {"vcpus": terms.vcpus, "memory": memory, "gpus": gpus, "gpuShare": share, "gpuModel": terms.gpu_model}
     parts: dict[str, dict[str, Any]] = {
         "resources": resources,

@@ -59,7 +59,8 @@ def _summary(parsed: Any) -> str:
     needs = form.get("resources")
     if not needs:
         return f"{form['name']}, {tasks}, sized by the task definition {form['taskDefinition']}"
-    gpus = f", {needs['gpus']} GPU" if needs.get("gpus") else ""
+    count = "all GPUs of an instance" if needs.get("gpus") == "ALL" else f"{needs.get('gpus')} GPU"
+    gpus = f", {count}" if needs.get("gpus") else ""
     share = f", {needs['gpuShare']['memoryMib']:,} MiB of a GPU" if "gpuShare" in needs else ""
     return f"{form['name']}, {tasks} of {needs['vcpus']:g} vCPU, {needs['memory']:,} MiB{gpus}{share}"
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 from argosy import layout
 from argosy.client.access import Access
@@ -47,7 +47,7 @@ class TaskTerms:
 
     vcpus: float = 1
     memory: int = 1024
-    gpus: int = 0
+    gpus: int | Literal["ALL"] = 0
     gpu_share: int = 0
     image: str | None = None
     attempts: int = 3

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from argosy.sdk.client import Client
 from argosy.sdk.errors import RunFailed
@@ -62,7 +62,7 @@ class RemoteExecutor(Executor):
         batch: int | None = None,
         vcpus: float = 1,
         memory: int = 1024,
-        gpus: int = 0,
+        gpus: int | Literal["ALL"] = 0,
         gpu_share: int = 0,
         image: str | None = None,
         attempts: int = 3,

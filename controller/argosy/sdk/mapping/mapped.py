@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from argosy.sdk.client import Client
 from argosy.sdk.errors import RunFailed
@@ -34,7 +34,7 @@ def map_items(  # noqa: PLR0913 - users name them
     batch: int | None = None,
     vcpus: float = 1,
     memory: int = 1024,
-    gpus: int = 0,
+    gpus: int | Literal["ALL"] = 0,
     gpu_share: int = 0,
     image: str | None = None,
     attempts: int = 3,

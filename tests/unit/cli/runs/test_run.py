@@ -251,6 +251,11 @@ def test_a_home_folder_is_not_uploaded_unasked(folder: Path) -> None:
     assert dry("../x.py", "--upload", "..")["workdir"] == str(folder.parent)
 
 
+def test_gpus_are_a_number_or_all(folder: Path) -> None:
+    asked = [dry("My_primes.py", "--gpus", count)["resources"]["gpus"] for count in ("2", "ALL")]
+    assert asked == [2, "ALL"]
+
+
 def test_faults_are_reported_by_option(folder: Path) -> None:
     said = refused("My_primes.py", "${start}", "--gpus", "-1", "--with", "../x", "--range", "5:1", "--size", "3")
     assert said[0] == "error: The command line has 4 faults; nothing was submitted."
