@@ -16,6 +16,7 @@ from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 TICK_S = 10.0
+SLOW_TICK_S = 20.0  # where only sums count
 IDLE_S = 60.0  # between ticks while hours pass: as often as the schedule has it
 PRICE = 2.0  # USD an hour for every instance with its disk and address: 5 USD are 9,000 instance-seconds
 OTHER_ID = "other-261121-062733-k3f9"
@@ -82,9 +83,11 @@ def test_a_run_never_costs_more_than_its_budget(on_cap: str, expected_s: int | N
     watch = Watch(cluster())
     array: dict[str, Any] = {"size": 400} | ({"expectedSeconds": expected_s} if expected_s else {})
     watch.controlled.submit(400, array=array, capacity={"budgetUsd": 5, "onCap": on_cap})
-    watch.to_rest()
+    watch.to_rest(SLOW_TICK_S)
     record = watch.controlled.record()
-    assert watch.bill.usd() <= 5 + watch.most_per_hour * TICK_S / 3600 + (on_cap == "finish") * 4 * PRICE * 120 / 3600
+    assert (
+        watch.bill.usd() <= 5 + watch.most_per_hour * SLOW_TICK_S / 3600 + (on_cap == "finish") * 4 * PRICE * 120 / 3600
+    )
     assert watch.bill.usd() > 4.5  # and makes use of it
     assert record.status == "PARTIAL"
     assert "its budget of $5.00" in record.status_reason
@@ -106,8 +109,8 @@ def test_a_spec_that_expects_far_too_little_does_not_cost_more_either(on_cap: st
 def test_tasks_whose_start_and_end_are_one_moment_block_nothing(capacity: dict[str, float]) -> None:
     """Budgets divide by the expected duration of an attempt, and earlier ones took 0 s."""
     watch = Watch(cluster(work_s=0.0))
-    watch.controlled.submit(400, capacity=capacity)
-    watch.to_rest()
+    watch.controlled.submit(200, capacity=capacity)
+    watch.to_rest(SLOW_TICK_S)
     assert watch.controlled.record().status == "SUCCEEDED"
 
 
@@ -133,12 +136,12 @@ def test_tasks_that_may_finish_do_so_and_cost_at_most_their_time_out_more() -> N
     watch.until(lambda: bool(watch.record() and watch.controlled.record().capped_at))
     running = watch.controlled.record().counts[2]
     fleet = watch.per_hour()
-    watch.to_rest()
+    watch.to_rest(SLOW_TICK_S)
     record = watch.controlled.record()
     assert running > 0
     assert succeeded(watch) == running  # nothing was stopped, nothing more was started
     assert record.status == "PARTIAL"
-    assert 5 < watch.bill.usd() <= 5 + fleet * (1200 + TICK_S) / 3600
+    assert 5 < watch.bill.usd() <= 5 + fleet * (1200 + SLOW_TICK_S) / 3600
 
 
 def test_tasks_that_may_finish_and_never_do_are_stopped_anyway() -> None:
@@ -269,14 +272,14 @@ def test_prices_that_rise_above_the_hourly_cap_later_end_the_run_with_what_it_ha
     watch = Watch(Controlled(work_s=120.0, prices=rises, linger_s=0.0))
     watch.controlled.submit(400, capacity={"maxHourlyCost": 0.5})
     watch.until(lambda: bool(watch.record() and watch.controlled.record().waiting == BELOW))
-    watch.until(lambda: watch.world.now > began + 5000.0, 6000.0, IDLE_S)
+    watch.until(lambda: watch.world.now > began + 3700.0, 4500.0, IDLE_S)
     assert watch.controlled.record().status == "RUNNING"  # it is no hour without work
     watch.world.interrupt(watch.ids()[0])
     watch.to_rest(IDLE_S)
     record = watch.controlled.record()
     assert record.status == "PARTIAL"
     assert record.status_reason == f"{BELOW}. It has waited 60 minutes for a lower price"
-    assert record.stopped_at > began + 5000 + 3600
+    assert record.stopped_at > began + 3700 + 3600
 
 
 def test_a_run_that_its_budget_stopped_continues_with_a_higher_one() -> None:

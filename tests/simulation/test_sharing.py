@@ -16,17 +16,17 @@ ALONE = kinds_of("queue")
 RUNS, TASKS = 5, 24
 
 
-def job(number: int) -> SimulatedJob:
+def job(number: int, tasks: int = TASKS) -> SimulatedJob:
     spec = {
         "version": 1,
         "name": "alike",
         "container": {"image": "argosy/digits", "command": ["work"]},
         "resources": {"vcpus": 1, "memory": 1024},
-        "array": {"size": TASKS},
+        "array": {"size": tasks},
         "queue": NAMES[number % len(NAMES)],
         "owner": OWNERS[number % len(OWNERS)],
     }
-    return SimulatedJob(f"alike-270115-0800{number:02d}-0000", spec, TASKS, 30.0 * number)
+    return SimulatedJob(f"alike-270115-0800{number:02d}-0000", spec, tasks, 30.0 * number)
 
 
 def trial(seed: int) -> Trial:
@@ -77,21 +77,21 @@ def with_guarantees(seeds: range) -> int:
     return judged
 
 
-def saturated(seed: int) -> Trial:
+def saturated(seed: int, tasks: int = 70) -> Trial:
     """Few runs of many tasks, so that all wait a long time together."""
     plan = trial(seed).plan
-    long = [replace(job(number), spec=job(number).spec | {"array": {"size": 70}}, tasks=70) for number in range(4)]
-    found = Trial(replace(plan, jobs=tuple(replace(each, submitted_after_s=5.0, longest_s=90.0) for each in long)))
+    long = [replace(job(number, tasks), submitted_after_s=5.0, longest_s=90.0) for number in range(4)]
+    found = Trial(replace(plan, jobs=tuple(long)))
     found.queues.capped = found.queues.remembers = 0.0
     return found
 
 
-def all_have_what_is_due(seeds: range) -> tuple[int, int]:
+def all_have_what_is_due(seeds: range, tasks: int = 70) -> tuple[int, int]:
     """The same in saturation: how often a sharer waited with all places taken, and how often two that had waited for
     long were compared."""
     waited = compared = 0
     for seed in seeds:
-        each = saturated(seed)
+        each = saturated(seed, tasks)
         assert each.run().violations == []
         waited, compared = waited + each.auditor.shares.waited, compared + each.auditor.shares.compared
     return waited, compared
@@ -146,7 +146,7 @@ def test_within_a_queue_no_run_overtakes_a_higher_priority_or_an_older_run() -> 
 
 @pytest.mark.slow
 def test_in_saturation_every_waiting_sharer_has_its_share() -> None:
-    waited, compared = all_have_what_is_due(range(1, 2))
+    waited, compared = all_have_what_is_due(range(1, 2), tasks=40)
     assert waited > 100
     assert compared > 100
 
@@ -174,5 +174,8 @@ def test_no_sharer_overtakes_one_that_uses_less_for_its_weight() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_so_it_is_where_calls_and_instances_fail(seed: int) -> None:
-    plan = replace(trial(seed).plan, kinds=kinds_of("queue,crash,reply-lost,effect-lost,interruption,host-loss"))
+    jobs = tuple(job(number, TASKS // 2) for number in range(RUNS))
+    plan = replace(
+        trial(seed).plan, jobs=jobs, kinds=kinds_of("queue,crash,reply-lost,effect-lost,interruption,host-loss")
+    )
     assert Trial(plan).run().violations == []
