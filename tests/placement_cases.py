@@ -232,13 +232,32 @@ def gpu_rows(draw: st.DrawFn) -> list[InstanceRow]:
     return rows
 
 
-share_batches = st.builds(
-    lambda batch, mib, owner: replace(batch, gpus=0, gpu_share_mib=mib, gpu_owner=owner),
-    batches(),
-    st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 12, 13]),
-    st.sampled_from([0, 0, 7, 8]),
-)
+def sharing(batch: Batch, mib: int, owner: int) -> Batch:
+    return replace(batch, gpus=0, gpu_share_mib=mib, gpu_owner=owner)
+
+
+sharers = st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 12, 13]), st.sampled_from([0, 0, 7, 8])
+share_batches = st.builds(sharing, batches(), *sharers)
+plain_share_batches = st.builds(sharing, batches(plain=True), *sharers)
 share_cases = st.tuples(gpu_rows(), st.lists(st.one_of(share_batches, share_batches, batches()), max_size=6))
+plain_share_cases = st.tuples(
+    gpu_rows(), st.lists(st.one_of(plain_share_batches, batches(plain=True)), min_size=2, max_size=12)
+)
+
+
+@st.composite
+def gpu_counting_cases(draw: st.DrawFn) -> tuple[list[InstanceRow], list[Batch]]:
+    """Small tasks on roomy instances, so that the GPUs decide, and how many of them are idle."""
+    rows = []
+    for number in range(draw(st.integers(2, 4))):
+        size = draw(st.sampled_from([40, 60])), 60, draw(st.integers(1, 3))
+        use = GpuUse(tuple(draw(st.lists(st.sampled_from([2, 4]), max_size=1))))
+        rows.append(InstanceRow(f"i-{number}", *size, *size, {}, gpu_memory_mib=12, gpu_use=use))
+    share = Batch(1, 1, 0, 1, gpu_share_mib=5)
+    first, second = draw(st.sampled_from([(0, 0), (7, 8)]))
+    shares = [sharing(share, 5, first), sharing(share, 8, first), sharing(share, 3, second)]
+    kinds = [*shares, Batch(1, 1, 1, 1), Batch(2, 1, 0, 1)]
+    return rows, draw(st.lists(st.sampled_from(kinds), min_size=4, max_size=14))
 
 
 @st.composite

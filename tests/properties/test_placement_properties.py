@@ -18,8 +18,10 @@ from tests.placement_cases import (
     cases,
     check,
     drawing_cases,
+    gpu_counting_cases,
     per_batch,
     plain_cases,
+    plain_share_cases,
     share_cases,
     tall_cases,
 )
@@ -41,6 +43,14 @@ def test_a_plan_with_shares_of_gpus_equals_the_reference_loop(
     case: tuple[list[InstanceRow], list[Batch]], matrix_from: int
 ) -> None:
     check(*case, matrix_from=matrix_from)
+
+
+@given(st.one_of(plain_share_cases, gpu_counting_cases(), gpu_counting_cases()))
+@settings(ORDINARY, max_examples=400)
+def test_an_interleaved_plan_with_shares_of_gpus_equals_the_reference_loop(
+    case: tuple[list[InstanceRow], list[Batch]],
+) -> None:
+    check(*case, matrix_from=0)
 
 
 @given(plain_cases)

@@ -47,13 +47,17 @@ class Rules:
     @property
     def simple(self) -> bool:
         """Whether only free resources can change the answer during a pass."""
+        return self.simple_but_for_shares and not self.batch.gpu_share_mib
+
+    @property
+    def simple_but_for_shares(self) -> bool:
+        """Whether only free resources and the tasks that share GPUs can."""
         b = self.batch
         return not (
             self.changing
             or self.one_per_instance
             or b.host_ports
             or b.disk_gib
-            or b.gpu_share_mib
             or b.affinity
             or b.anti_affinity
             or b.max_per_instance is not None

@@ -89,8 +89,9 @@ class ShareColumns:
     opened: IntArray
     """Idle GPUs that shares of this pass may open."""
 
-    def room(self, rows: IntArray, idle: IntArray, share_mib: int) -> IntArray:
-        """(r,) how many shares of that size each of `rows` takes one after the other. idle: (m,) now."""
+    def room(self, rows: IntArray, idle: IntArray, share_mib: int | IntArray) -> IntArray:
+        """(r,) how many shares of that size each of `rows` takes one after the other. idle: (m,) now. share_mib: one
+        for all, or (r,)."""
         whole = (self.idle - self.opened - idle)[rows]  # GPUs that this pass gave to tasks that take them whole
         memory, shares, known = self.memory[rows], self.shares[rows], self.known[:, rows]
         largest, step = np.maximum(self.largest[rows], share_mib), np.gcd(self.step[rows], share_mib)
@@ -104,8 +105,8 @@ class ShareColumns:
         found = np.where(unsure, np.minimum(found, fresh - shares), found)
         return np.where(least > 0, np.maximum(found, 0), 0)
 
-    def open_to(self, rows: IntArray, owner: int) -> BoolArray:
-        """(r,) whether no share of another owner may be there. owner: as `Batch.gpu_owner`."""
+    def open_to(self, rows: IntArray, owner: int | IntArray) -> BoolArray:
+        """(r,) whether no share of another owner may be there. owner: as `Batch.gpu_owner`; one for all, or (r,)."""
         here = self.owner[rows]
         free: BoolArray = (here == 0) | (here == owner) | (owner == 0)
         return free

@@ -5,6 +5,9 @@ instance for every kind. If the chain is a weighted sum of the free amounts, the
 the kind, so one subtraction brings the column up to date; if the instance was idle, another one for busy-first. A
 spread over instances rises by one for the kinds of the task's group, which is part of the same subtraction. Where a
 chain ends with a draw, the decision is one of the lowest entries.
+
+Tasks that share a GPU leave the free amounts of GPUs to others: what one may open counts as taken (`gpu_shares`). Their
+own keys change with the number of idle GPUs alone, and whether they fit is asked for the one row that has changed.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from argosy.placement.arrays import IntArray
 from argosy.placement.candidates import KindCandidates, RowCandidates
 from argosy.placement.demand import Queue
 from argosy.placement.draws import SMALL_BATCH, draws_of, pick
-from argosy.placement.fitness import Mix
-from argosy.placement.keys import BUSY_FIRST, Key, Trend
+from argosy.placement.fitness import GPU, Mix
+from argosy.placement.keys import BUSY_FIRST, SHARED_FIRST, Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, SpreadInstances
 from argosy.placement.task_kinds import TaskKind
@@ -32,6 +35,7 @@ _MAX_CELLS: Final = 1 << 23  # of the matrix: 64 MiB
 _KEY_LIMIT: Final = 1 << 61
 _NONE: Final = 1 << 62  # larger entries mean "does not fit": _NEVER, and what was added or subtracted since
 _NEVER: Final = 3 << 61  # no sum of changes reaches _KEY_LIMIT
+_STEPPED: Final = (BUSY_FIRST, SHARED_FIRST)  # keys that change once, by one
 Chain = tuple[Key | SpreadInstances, ...]
 
 
@@ -80,11 +84,12 @@ def _able(kind: TaskKind, reach: _Reach) -> bool:
     """Whether only free resources, built-in keys of them and the tasks of the group matter, and the keys fit into one
     number."""
     batch, chain = kind.rules.batch, _chain(kind)
-    if not kind.rules.simple or batch.soft or batch.finish_at or kind.names_function:
+    if not kind.rules.simple_but_for_shares or batch.soft or batch.finish_at or kind.names_function:
         return False
     if len(chain) < len(kind.steps) and not isinstance(kind.steps[len(chain)], Random):
         return False
-    if _is_curved(chain) and (BUSY_FIRST in chain or SpreadInstances() in chain):
+    counts = BUSY_FIRST in chain or SpreadInstances() in chain
+    if _is_curved(chain) and (counts or batch.gpu_share_mib):
         return False  # a curved chain is recomputed, from tasks that are counted at the end of a stretch
     return _digits(chain, reach)[0] < _KEY_LIMIT
 
@@ -98,7 +103,7 @@ def _chain(kind: TaskKind) -> Chain:
 def _is_curved(chain: Chain) -> bool:
     """Whether the keys of a row are more than a subtraction away from those before the task was placed."""
     keys = (step for step in chain if isinstance(step, Key))
-    return any(key.weights is None and key.trend is not Trend.STILL and key is not BUSY_FIRST for key in keys)
+    return any(key.weights is None and key.trend is not Trend.STILL and key not in _STEPPED for key in keys)
 
 
 def _digits(chain: Chain, reach: _Reach) -> tuple[int, list[int]]:
@@ -156,6 +161,37 @@ def _settle(state: PassState, kinds: Sequence[TaskKind], kind: IntArray, row: In
             state.count_tasks(group, *np.unique(mine, return_counts=True))
 
 
+class _SharesOfBoard:
+    """What tasks that share GPUs, and those that take them whole, change on a row for the other kinds."""
+
+    def __init__(self, kinds: Sequence[TaskKind], state: PassState, weights: IntArray, per_last: IntArray) -> None:
+        """weights: (k, 3), of which those of GPUs are set to 0 for kinds that share them. per_last: (k,) by how much
+        the keys fall with the last idle GPU of their row."""
+        self._state, self._per_last = state, per_last
+        self._batches = [kind.rules.batch for kind in kinds]
+        self._mib = np.array([batch.gpu_share_mib for batch in self._batches], dtype=np.int64)
+        self._owner = np.array([batch.gpu_owner for batch in self._batches], dtype=np.int64)
+        self._sharers = self._mib.nonzero()[0]
+        any_share = len(self._sharers) > 0
+        self.touches = [any_share and bool(batch.gpu_share_mib or batch.gpus) for batch in self._batches]
+        self._per_idle = np.where(self._mib > 0, weights[:, GPU], 0)
+        weights[self._sharers, GPU] = 0
+        self._per_opened = weights[:, GPU].copy()
+
+    def follow(self, kind: int, row: int, idle: int, column: IntArray) -> None:
+        """A task of a kind was placed on `row`, where `idle` GPUs were idle before. column: (k,) the keys there."""
+        shares, free = self._state.gpu_shares(), self._state.free[GPU]
+        if self._mib[kind]:
+            opened = shares.take(np.array([row]), np.ones(1, dtype=np.int64), free, self._batches[kind])[0]
+            free[row] -= opened
+            column -= opened * self._per_opened
+        left = int(free[row])
+        column -= (max(idle - 1, 0) - max(left - 1, 0)) * self._per_idle + ((idle > 0) - (left > 0)) * self._per_last
+        rows = np.full(len(self._sharers), row, dtype=np.int64)
+        fits = shares.room(rows, free, self._mib[self._sharers]) > 0
+        column[self._sharers[~(fits & shares.open_to(rows, self._owner[self._sharers]))]] = _NEVER
+
+
 class _Board:
     """The matrix. keys: (k, m) int64, the combined key of kind i on row j; 2^62 or more where the task does not fit."""
 
@@ -170,8 +206,15 @@ class _Board:
             seen = RowCandidates(state, kind.rules.batch, rows, None, mix)
             self.keys[index] = _combined(chains[index], seen, reach, state.of_group(kind.rules.batch.group))
             short = (state.free < self._needs[:, index : index + 1]).any(axis=0)
+            if share_mib := kind.rules.batch.gpu_share_mib:
+                shares = state.gpu_shares()
+                short |= shares.room(rows, state.free[GPU], share_mib) < 1
+                short |= ~shares.open_to(rows, kind.rules.batch.gpu_owner)
             self.keys[index, short | ~kind.rules.allowed] = _NEVER
-        self._drop = _drops(chains, self._needs, reach) - _rises(kinds, chains, reach)
+        weights = _weights(chains, reach)
+        per_last = np.array([_factor(chain, SHARED_FIRST, reach) for chain in chains], dtype=np.int64)
+        self._shares = _SharesOfBoard(kinds, state, weights, per_last)
+        self._drop = np.ascontiguousarray((weights @ self._needs).T) - _rises(kinds, chains, reach)
         self._woken = np.array([_factor(chain, BUSY_FIRST, reach) for chain in chains], dtype=np.int64)
         self._draws = [kind.draws for kind in kinds]
         self._idle = (state.running_tasks == 0).tolist()
@@ -208,8 +251,11 @@ class _Board:
             equal = (keys == lowest).nonzero()[0]
             row = int(equal[pick(drawn, len(equal))])
         free, column = self._free[row], self._columns[row]
+        idle = int(free[GPU])
         free -= self._needs[:, kind]
         column -= self._drop[kind]
+        if self._shares.touches[kind]:
+            self._shares.follow(kind, row, idle, column)
         if self._idle[row]:
             self._idle[row] = False
             column -= self._woken
@@ -244,15 +290,15 @@ def _factor(chain: Chain, step: Key | SpreadInstances, reach: _Reach) -> int:
     return sum(factor for each, factor in zip(chain, _digits(chain, reach)[1], strict=True) if each == step)
 
 
-def _drops(chains: Sequence[Chain], needs: IntArray, reach: _Reach) -> IntArray:
-    """(k, k) int64: by how much a task of kind i lowers the keys of kind j on its row; 0 unless weighted sums."""
+def _weights(chains: Sequence[Chain], reach: _Reach) -> IntArray:
+    """(k, 3) int64: by how much a unit of each resource, when it is taken, lowers the keys of kind i on its row."""
     weights = np.zeros((len(chains), 3), dtype=np.int64)
     for index, chain in enumerate(chains):
         _, factors = _digits(chain, reach)
         for step, factor in zip(chain, factors, strict=True):
             if isinstance(step, Key) and step.weights is not None:
                 weights[index] += factor * np.array(step.weights, dtype=np.int64)
-    return np.ascontiguousarray((weights @ needs).T)
+    return weights
 
 
 def _rises(kinds: Sequence[TaskKind], chains: Sequence[Chain], reach: _Reach) -> IntArray:

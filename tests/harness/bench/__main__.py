@@ -1,4 +1,4 @@
-"""The measurements: `python -m tests.harness.bench place|allocate|deadline`."""
+"""The measurements: `python -m tests.harness.bench place|shares|allocate|deadline`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from argosy.cli.main import main
 from tests.harness.bench.allocate import allocate
 from tests.harness.bench.deadline import deadline
 from tests.harness.bench.place import place
+from tests.harness.bench.shares import shares
 from tests.harness.programs import program
 
-app = program(place, allocate, deadline, about="Measure Argosy on this machine.")
+app = program(place, shares, allocate, deadline, about="Measure Argosy on this machine.")
 
 if __name__ == "__main__":
     main(app)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INSTANCE_COLUMNS: Final = ("instanceId", "instanceType", "availabilityZone", "cpu", "memory", "gpus")
 TASK_COLUMNS: Final = ("taskId", "cpu", "memory", "gpus", "count")
-_KIND_COLUMNS: Final = ("cpu", "memory", "gpus", "constraint", "strategy", "hostPorts")
+_KIND_COLUMNS: Final = ("cpu", "memory", "gpus", "constraint", "strategy", "hostPorts", "gpuShareMib")
 
 
 def read_instances(path: Path) -> Supply:
@@ -37,6 +37,7 @@ def read_instances(path: Path) -> Supply:
                 record.new_id("instanceId"),
                 *_size(record) * 2,
                 most_tasks=record.whole("maxTasks", MAX_TASKS) if record.text("maxTasks") else None,
+                gpu_memory_mib=_amount(record, "gpuMemoryMib"),
                 attributes={name: text for name, text in (attributes | own).items() if text},
                 price_usd_per_hour=record.number("price", 0.0, float("inf")) if record.text("price") else 0.0,
             )
@@ -90,11 +91,17 @@ def _batch(record: Record, strategy: tuple[str, ...] | None, constraints: tuple[
     return Batch(
         *_size(record),
         count=1,
+        gpu_share_mib=_amount(record, "gpuShareMib"),
         constraints=constraints + ((constraint,) if constraint else ()),
         strategy=chain,
         host_ports=host_ports,
         keep_gpus_free=not chain,
     )
+
+
+def _amount(record: Record, column: str) -> int:
+    """MiB; 0 if the file has no such column or nothing in it."""
+    return record.whole(column, MAX_AMOUNT) if record.text(column) else 0
 
 
 def _ports(record: Record) -> tuple[tuple[int, str], ...]:
