@@ -39,7 +39,7 @@ func (a attempt) run() (int, error) {
 	}
 	s3.rest()
 	debug.FreeOSMemory() // the program may need it for hours
-	code, err := a.program(told, folder)
+	code, err := measured(a.environment, func() (int, error) { return a.program(told, folder) })
 	if err != nil || code != 0 {
 		return code, err
 	}

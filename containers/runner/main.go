@@ -44,7 +44,9 @@ func run(arguments, environment []string) (int, error) {
 		return 0, err
 	}
 	if asked == nil {
-		return children.run(command{words: words, environment: environment, stdout: os.Stdout.Fd()})
+		return measured(environment, func() (int, error) {
+			return children.run(command{words: words, environment: environment, stdout: os.Stdout.Fd()})
+		})
 	}
 	work, err := newWorkspace(variable(environment, "TMPDIR"))
 	if err != nil {

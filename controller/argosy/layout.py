@@ -1,6 +1,7 @@
 """Where are a run's results? The only module with the names under `<output>/<runId>/` (DESIGN D12b).
 
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
+attempts/gpu-use/<index, 7 digits>/<attempt>.json
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 history/attempts-<begin>-<end>.npz  history/instances.json
 
@@ -37,6 +38,11 @@ def numbered(index: int) -> str:
 def attempt_uri(output: str, index: int, attempt: int) -> str:
     """Where one attempt may write anything. `output` is the run's own folder, as in all functions below."""
     return f"{output}attempts/{numbered(index)}/{attempt}/"
+
+
+def gpu_uses_uri(output: str) -> str:
+    """What the runners say about the use of GPUs: `<index>/<attempt>.json` below it. Tasks may write there."""
+    return f"{output}attempts/gpu-use/"
 
 
 def part_uri(output: str, index: int, suffix: str = DEFAULT_PART_SUFFIX) -> str:

@@ -17,6 +17,8 @@ from argosy.settings.settings import Settings
 from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 from tests.fakes.mps import install_mps
+from tests.fakes.nvidia_smi import install_nvidia_smi
+from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -48,11 +50,19 @@ print(json.dumps(list(argosy.map(use, range(8), gpu_share=10_000, vcpus=0.1, mem
 """
 
 
+PROGRAMS: list[str] = []  # the folder of the stand-ins
+
+
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     settings = local_settings(fitting_types(ONE, cores=2))
     programs = tmp_path_factory.mktemp("bin")
+    PROGRAMS.append(str(programs))
     install_mps(programs)
+    (programs / "listed").write_text(f"0, {ONE[0].id}, NVIDIA H200, 143771, Disabled")
+    use = "37, 9216, 143771, 120.50, NVIDIA H200"
+    listed = f'while read -r line; do echo "$line"; done < {programs}/listed'
+    install_nvidia_smi(programs, use=use, listed=listed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
         yield from _local_mode(settings)
@@ -90,3 +100,30 @@ def test_a_task_that_wants_more_gpus_than_there_are_is_refused_at_submit(endpoin
     told = outcome_of(["argosy", "run", "--gpus", "2", "--endpoint-url", endpoint, "--", "true"])
     assert told.returncode == 2
     assert "--gpus: asks for 2 GPUs" in told.stderr
+
+
+def argosy(endpoint: str, *words: str) -> str:
+    told = outcome_of(["argosy", words[0], "--endpoint-url", endpoint, *words[1:]])
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
+def test_what_a_task_uses_of_its_gpu_is_shown(endpoint: str) -> None:
+    told = json.loads(argosy(endpoint, "run", "--gpus", "1", "--result", "none", "--json", "--", "sleep", "1.5"))
+    run = str(told["runId"])
+    (used,) = json.loads(argosy(endpoint, "status", run, "--json"))["gpuUse"]
+    assert (used["index"], used["use"], used["memoryMib"], used["name"]) == (0, [37], [9216], "NVIDIA H200")
+    assert "9.0 of 140.4 GiB, 37 % of the time, 120 W" in argosy(endpoint, "status", run)
+
+
+def test_a_gpu_that_falls_off_the_bus_is_a_loss_and_no_other_task_gets_it(endpoint: str) -> None:
+    """The last test here: there is no GPU afterwards."""
+    falls = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(''); os.abort()"
+    listed = Path(PROGRAMS[0]) / "listed"
+    words = ["run", "--gpus", "1", "--result", "none", "--detach", "--json", "--", "python", "-c", falls, str(listed)]
+    run = str(json.loads(argosy(endpoint, *words))["runId"])
+    until(lambda: json.loads(argosy(endpoint, "status", run, "--json"))["interruptions"] == 1, 60)
+    view = json.loads(argosy(endpoint, "status", run, "--tasks", "--json"))
+    assert (view["tasks"]["failed"], view["taskList"][0]["status"]) == (0, "PENDING")
+    until(lambda: "no longer answers" in argosy(endpoint, "explain", run), 60)
+    argosy(endpoint, "cancel", run)

@@ -293,8 +293,10 @@ class Objects:
         return Pages(self._listed)
 
     def _listed(self, Bucket: str, Prefix: str) -> list[dict[str, Any]]:
+        if Bucket in self.refuses:
+            raise self.refuses[Bucket]
         found = [(k, len(body)) for (b, k), body in sorted(self.bodies.items()) if b == Bucket and k.startswith(Prefix)]
-        return [{"Contents": [{"Key": key, "Size": size} for key, size in found]}]
+        return [{"Contents": [{"Key": key, "Size": size, "LastModified": NOW} for key, size in found]}]
 
 
 @dataclass

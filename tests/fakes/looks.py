@@ -227,7 +227,7 @@ class Objects:
         return self
 
     def paginate(self, **request: Any) -> list[JSON]:
-        return [{"SpotPriceHistory": []}]
+        return [{"SpotPriceHistory": [], "Contents": []}]
 
 
 class Reached:

@@ -89,6 +89,7 @@ def full_run_view(record: RunRecord) -> JSON:
         "failures": failures,
         "failureGroups": failure_groups_view(record),
         "memoryMib": record.needs.memory_mib or None,
+        "vcpus": record.needs.cpu_units / CPU_UNITS_PER_VCPU,
         "expectsResult": record.expects_result,
         "waiting": record.waiting or None,
         "purchase": purchase_view(record),

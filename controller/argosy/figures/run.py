@@ -49,10 +49,11 @@ def run_page(
     explained: View | None = None,
     now: float = 0.0,
     kinds: Sequence[FailuresAlike] | None = None,
+    gpus: Figure | None = None,
 ) -> Page:
     """view: DescribeRun with its cost. history, attempts: None if the deployment keeps none. now: epoch seconds. kinds:
     of its
-    failures; None = as the view has them.
+    failures; None = as the view has them. gpus: what it used of them, if it was measured.
     """
     failed = failures(view, kinds_of(view) if kinds is None else kinds)
     return Page(
@@ -62,7 +63,7 @@ def run_page(
         facts=list(_facts(view)),
         tiles=list(_tiles(view, now)),
         warnings=[*_warnings(view), *_gaps(history, attempts)],
-        figures=list(_figures(view, history, attempts, explained, failed)),
+        figures=[*_figures(view, history, attempts, explained, failed), *([gpus] if gpus else [])],
         next_steps=_steps(view),
     )
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import subprocess
 import threading
 from collections import Counter
@@ -59,6 +60,19 @@ def find_gpus(limit_s: float = PROBE_S) -> tuple[Gpu, ...]:
     return (*_nvidia(limit_s), *_amd(limit_s))
 
 
+def gone(gpus: Collection[Gpu], limit_s: float = PROBE_S) -> list[str]:
+    """The ids of those that the driver no longer shows, such as after one has fallen off the bus, or all of them if it
+    does not answer. None without the driver's program: then nothing says so."""
+    asked = [gpu for gpu in gpus if shutil.which("nvidia-smi" if gpu.maker is Maker.NVIDIA else "rocm-smi")]
+    there = {gpu.id for gpu in find_gpus(limit_s)} if asked else set()
+    return [gpu.id for gpu in asked if gpu.id not in there]
+
+
+def why_gone(gpus: Collection[Gpu]) -> str:
+    """A sentence about those that are gone; "" if all are there."""
+    return f"{', '.join(lost)} of this machine no longer answers" if (lost := gone(gpus)) else ""
+
+
 def described(gpus: Sequence[Gpu]) -> str:
     """`2 x NVIDIA H200 (140 GiB)`."""
     counts = Counter((gpu.name, round(gpu.memory_mib / _MIB_PER_GIB)) for gpu in gpus)
@@ -98,6 +112,7 @@ class GpuStock:
     def __init__(self, gpus: Sequence[Gpu]) -> None:
         self.gpus = tuple(gpus)
         self._free = list(gpus)
+        self._lost: list[str] = []  # ids of those that have fallen off the bus
         self._of: dict[str, tuple[Gpu, ...]] = {}
         self._guard = threading.Lock()
 
@@ -107,7 +122,8 @@ class GpuStock:
             return ""
         used, every = len(self.gpus) - len(self._free), len(self.gpus)
         if count > every:
-            return f"{instance_type} needs {count} GPUs, and this machine has {every}."
+            lost = f"; {', '.join(self._lost)} no longer answers" if self._lost else ""
+            return f"{instance_type} needs {count} GPUs, and this machine has {every}{lost}."
         return f"{instance_type} waits for a GPU of this machine: {used} of {every} in use."
 
     def take(self, instance_id: str, count: int) -> None:
@@ -122,9 +138,12 @@ class GpuStock:
         return self._of.get(instance_id, ())
 
     def give_back(self, instance_id: str) -> None:
-        """Call it when the instance is terminated. A second call does nothing."""
+        """Call it when the instance is terminated. A second call does nothing. A GPU that is gone is given to none."""
+        lost = gone(self.of(instance_id))
         with self._guard:
             free = {*self._free, *self._of.pop(instance_id, ())}
+            self._lost += [each for each in lost if each not in self._lost]
+            self.gpus = tuple(gpu for gpu in self.gpus if gpu.id not in self._lost)
             self._free = [gpu for gpu in self.gpus if gpu in free]
 
 

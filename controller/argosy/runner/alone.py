@@ -20,6 +20,7 @@ from argosy.model.exit_codes import TEMPORARY
 from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.copying import Sink, copy_pieces
 from argosy.runner.folders import roots_of, work_folder
+from argosy.runner.gpu_use import measured
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder
 from argosy.runner.transfers import started
@@ -47,7 +48,8 @@ class Alone:
 
     def plain(self) -> int:
         """Start it, pass signals on, and return its exit code. Raises RunnerFault."""
-        return self._child(self._words)
+        with measured(self._environment):
+            return self._child(self._words)
 
     def attempt(self, order: RunnerOrder) -> int:
         """The whole attempt; the exit code. Raises RunnerFault."""
@@ -56,7 +58,8 @@ class Alone:
             ready = self._unless_stopped(lambda: attempt.prepare(self._environment))
             if ready.setup is not None:
                 self._set_up(ready.setup, ready)
-            code = self._program(ready)
+            with measured(self._environment):
+                code = self._program(ready)
             if code == 0:
                 self._unless_stopped(attempt.deliver)
             return code

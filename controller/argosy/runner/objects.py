@@ -136,6 +136,11 @@ class Objects:
                 return
             request["ContinuationToken"] = page["NextContinuationToken"]
 
+    def write(self, uri: str, body: bytes) -> None:
+        """A small object, replacing any earlier one."""
+        to = _Destination.of(uri)
+        self._tried(lambda: self._client().put_object(**to.place, Body=body), to.sentence)
+
     def upload(self, path: Path, uri: str) -> None:
         """Write a file, replacing any earlier object."""
         self._upload(path, _Destination.of(uri))

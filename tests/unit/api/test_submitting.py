@@ -75,7 +75,7 @@ def test_the_reply_shows_the_run_before_the_controller_has_taken_it_in(desk: Des
         "usefulUsd": 0.0,
         "instances": 0,
         "retries": 0,
-        "failures": [], "failureGroups": [], "memoryMib": 1024, "expectsResult": True,
+        "failures": [], "failureGroups": [], "memoryMib": 1024, "vcpus": 1.0, "expectsResult": True,
         "waiting": None,
         "purchase": {"wanted": "spot", "now": "spot", "since": None, "reason": None},
         "deadline": None,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.local.gpus import Gpu, GpuStock, Maker, described, find_gpus, fitting_types, visible
+from argosy.local.gpus import Gpu, GpuStock, Maker, described, find_gpus, fitting_types, gone, visible, why_gone
 
 TWO = "0, GPU-a, NVIDIA H200, 143771, Disabled\n1, GPU-b, NVIDIA H200, 143771, [N/A]\n"
 SLICED = "0, GPU-a, NVIDIA H200, 143771, Enabled\n1, GPU-b, NVIDIA H200, 143771, Disabled\n"
@@ -108,3 +108,28 @@ def test_a_gpu_belongs_to_one_instance_at_a_time_and_none_is_lost(count: int, st
 
 def test_a_type_with_more_gpus_than_the_machine_is_refused_by_both_numbers() -> None:
     assert GpuStock(gpus(1)).why_not("g5.12xlarge", 4) == "g5.12xlarge needs 4 GPUs, and this machine has 1."
+
+
+def test_a_gpu_that_the_driver_no_longer_shows_is_given_to_no_other_instance(bin_folder: Path) -> None:
+    prints(bin_folder, "nvidia-smi", asked=TWO)
+    stock = GpuStock(find_gpus())
+    stock.take("i-1", 1)
+    assert why_gone(stock.of("i-1")) == ""
+    prints(bin_folder, "nvidia-smi", asked=TWO.splitlines()[1])
+    assert why_gone(stock.of("i-1")) == "GPU-a of this machine no longer answers"
+    stock.give_back("i-1")
+    stock.take("i-2", 1)
+    assert [gpu.id for gpu in stock.of("i-2")] == ["GPU-b"]
+    assert stock.why_not("g5.12xlarge", 2) == (
+        "g5.12xlarge needs 2 GPUs, and this machine has 1; GPU-a no longer answers."
+    )
+
+
+@pytest.mark.parametrize("script", ["exec /bin/sleep 60", "echo 'Unable to determine the device handle'; exit 255"])
+def test_gpus_are_gone_with_their_driver(bin_folder: Path, script: str) -> None:
+    program(bin_folder, "nvidia-smi", script)
+    assert gone(gpus(2), limit_s=0.5) == ["GPU-0", "GPU-1"]
+
+
+def test_without_the_drivers_program_nothing_says_that_a_gpu_is_gone(bin_folder: Path) -> None:
+    assert gone(gpus(2)) == []

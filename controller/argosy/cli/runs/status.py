@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,9 @@ from argosy.cli.problems import CliError
 from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL
+
+if TYPE_CHECKING:
+    from argosy.client.gpu_use import MeasuredUse
 
 
 def register(app: typer.Typer) -> None:
@@ -30,19 +34,24 @@ def status(
     ] = False,
 ) -> None:
     """How a run is doing, at a glance."""
+    from argosy.client.gpu_use import uses_of
+
     view = session.api.describe_with_tasks(run) if tasks else session.api.describe_with_standing(run)
+    uses = uses_of(session.access, view)
     if session.wants_json:
-        session.print_json(view)
+        session.print_json({**view, "gpuUse": [each.to_json() for each in uses]} if uses else view)
         return
-    show_run(session, view)
+    show_run(session, view, uses)
     if tasks:
-        from argosy.cli.runs.views import task_table
+        from argosy.cli.runs.views import gpu_table, task_table
 
         session.console.print()
         session.console.print(task_table(view["taskList"]))
+        if uses:
+            session.console.print(gpu_table(uses))
 
 
-def show_run(session: Session, view: Any) -> None:
+def show_run(session: Session, view: Any, uses: Sequence[MeasuredUse] = ()) -> None:
     """The headline, the facts, the failures with their last output, and what to type next."""
     from argosy.cli.runs import views
     from argosy.client.failures import kinds_of, with_last_lines
@@ -50,6 +59,8 @@ def show_run(session: Session, view: Any) -> None:
     console = session.console
     console.print(views.headline(view, session.tools.now()))
     console.print(views.facts(view))
+    for used in views.gpu_lines(uses, view, session.deployment.region) if uses else ():
+        console.print(used)
     kinds = with_last_lines(session.access, view["runId"], kinds_of(view), warn)
     for line in views.failure_lines(kinds):
         console.print(line)

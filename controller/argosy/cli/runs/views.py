@@ -12,6 +12,7 @@ from argosy.cli.console import PlainText
 from argosy.cli.runs.event_sentences import changes_in_words
 from argosy.cli.tables import PlainTable, facts_grid
 from argosy.client.failures import FailuresAlike
+from argosy.client.gpu_use import MeasuredUse, advice, sentence
 from argosy.client.progress import TERMINAL
 from argosy.client.run_names import owner_of
 
@@ -98,6 +99,20 @@ def changes(view: View) -> str:
 def _gpus(view: View) -> str:
     share = f", {view['gpuShareMib']:,} MiB of a GPU per task" if view.get("gpuShareMib") else ""
     return f", {figures.counted(view['gpus'], 'GPU')} per task" if view["gpus"] else share
+
+
+def gpu_lines(uses: Sequence[MeasuredUse], view: View, region: str) -> list[str]:
+    """What the measured attempts used of their GPUs, and what would be enough."""
+    many = figures.counted(len(uses), "attempt")
+    return [f"GPUs of {many} used {sentence(uses)}", *filter(None, [advice(uses, view, region)])]
+
+
+def gpu_table(uses: Sequence[MeasuredUse]) -> PlainTable:
+    """The figures of each attempt: means over time, and the most memory."""
+    table = PlainTable(">TASK", ">ATTEMPT", "GPU", "USED", least=("GPU",))
+    for each in uses:
+        table.add_row(str(each.index), str(each.attempt), f"{each.gpus} x {each.name}", sentence([each]))
+    return table
 
 
 # Their meaning in the images of containers/ (sysexits.h): their run specs retry the one and not the other.

@@ -321,6 +321,8 @@ class Agents:
 
     def _reporter(self, instance: _Instance) -> Callable[[TaskReport], None]:
         def report(said: TaskReport) -> None:
+            if said.impaired:
+                self._ecs.check_health(instance.arn, "ACCELERATED_COMPUTE", "IMPAIRED", said.impaired)
             self._ecs.submit_task_state_change(
                 cluster=self._options.cluster,
                 task=said.task_arn,

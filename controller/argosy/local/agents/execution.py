@@ -30,6 +30,7 @@ class TaskReport:
     status: str  # RUNNING | STOPPED
     containers: list[dict[str, Any]]
     reason: str | None = None
+    impaired: str = ""  # what is wrong with a GPU of its instance
 
 
 class TaskExecution:
@@ -53,7 +54,8 @@ class TaskExecution:
         self._planned: list[LocalContainer] = []
         self._processes: dict[str, Running] = {}
         self._ended: dict[str, Ended] = {}
-        self._lost: set[str] = set()  # names of those that ended with the MPS daemon of their GPU
+        self._lost: set[str] = set()  # names of those that ended with their GPU or its MPS daemon
+        self._impaired = ""
         self._tell_health = tell_health
         self._watchers: dict[str, HealthWatcher] = {}
         self._silent = self._has_lines = False
@@ -169,8 +171,10 @@ class TaskExecution:
                     watcher.start()
 
     def _note_end(self, each: LocalContainer, ended: Ended) -> None:
-        why_lost = each.why_lost() if ended.exit_code else ""
+        gone = each.why_gone() if ended.exit_code else ""
+        why_lost = gone or (each.why_lost() if ended.exit_code else "")
         with self._guard:
+            self._impaired = gone or self._impaired
             self._ended[each.name] = Ended(ended.exit_code, why_lost) if why_lost else ended
             self._lost |= {each.name} if why_lost else set()
             watcher = self._watchers.get(each.name)
@@ -187,7 +191,7 @@ class TaskExecution:
         if self._has_lines:
             shipper.flush(FLUSH_S)  # a task that is seen stopped has a complete log
         failed = next((ended.reason for ended in self._ended.values() if ended.exit_code == NOT_FOUND), None)
-        self._tell(TaskReport(self.task_arn, "STOPPED", self._containers("STOPPED"), failed))
+        self._tell(TaskReport(self.task_arn, "STOPPED", self._containers("STOPPED"), failed, self._impaired))
 
     def _containers(self, status: str) -> list[dict[str, Any]]:
         found = []

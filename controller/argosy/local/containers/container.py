@@ -16,7 +16,7 @@ from typing import Any
 from argosy.local.containers.images import Image
 from argosy.local.containers.process import Isolation, Program
 from argosy.local.containers.program_run import program_environment
-from argosy.local.gpus import Gpu, visible
+from argosy.local.gpus import Gpu, visible, why_gone
 from argosy.local.mps import MpsDaemon, limits_of
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
 from argosy.model.services.ports import PORT_VARIABLE
@@ -78,6 +78,7 @@ class LocalContainer:
     bindings: tuple[PortOfTask, ...] = ()
     health: Mapping[str, Any] | None = None  # its healthCheck
     why_lost: Callable[[], str] = str  # why its failure is that of the machine; "" = it is its own
+    why_gone: Callable[[], str] = str  # the same for a GPU that has failed, which other tasks should not get
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,9 @@ def container_of(
     log = _log_of(definition, name, task["taskArn"])
     essential = bool(definition.get("essential", True))
     why_lost = partial(daemon.why_lost, start) if daemon else str
-    return LocalContainer(name, essential, program, log, bindings, definition.get("healthCheck"), why_lost)
+    own = _own_gpus(gpu_ids, around)
+    health, broken = definition.get("healthCheck"), partial(why_gone, own)
+    return LocalContainer(name, essential, program, log, bindings, health, why_lost, broken)
 
 
 def _isolation(

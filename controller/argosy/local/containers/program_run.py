@@ -20,6 +20,7 @@ from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.model.exit_codes import TEMPORARY
 from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.folders import WorkFolder, work_folder
+from argosy.runner.gpu_use import in_group_of, measured
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, words_of
 from argosy.runner.transfers import started
@@ -110,7 +111,7 @@ class ProgramRun:
         order = order_from(self._program.environment)
         words = words_of(list(self._program.arguments))
         if order is None:  # a program without the protocol: the runner is a plain init
-            return self._started(self._program)
+            return self._main(self._program)
         with work_folder([self._folders.root]) as work:
             attempt = Attempt(order, work, self._objects, self._folders.unpacked)
             ready = self._prepared(attempt, order)
@@ -122,7 +123,7 @@ class ProgramRun:
                 copy_stdout_to=ready.copy_stdout_to,
             )
             self._set_up(ready, program)
-            ended = self._started(program)
+            ended = self._main(program)
             if ended == Ended(0):
                 self._unless_stopped(attempt.deliver)
             return ended
@@ -148,6 +149,11 @@ class ProgramRun:
             raise RunnerFault(STOPPED, BEFORE_ITS_START)
         if ended.exit_code:
             raise setup_fault(ended.exit_code)
+
+    def _main(self, program: Program) -> Ended:
+        """As `_started`, while the use of its GPUs is measured."""
+        with measured(program.environment, in_group_of(lambda: self._child.pid if self._child else None)):
+            return self._started(program)
 
     def _started(self, program: Program) -> Ended:
         """How it ended. Raises RunnerFault if it could not be started, or its output could not be kept."""
