@@ -61,7 +61,7 @@ PYTORCH_FILES := containers/shared/requirements-pytorch-cpu.txt
 pytorch: $(PYTORCH) ## Make .venv-pytorch, which runs the PyTorch images' programs (Debian: python3-torch, python3-sklearn)
 
 $(PYTORCH): $(PYTORCH_FILES) requirements/install.sh | $(or $(wildcard $(DEV)),$(LOCAL))
-	@/usr/bin/python3 -c 'import torch' 2>/dev/null || { echo "There is no PyTorch: apt-get install python3-torch python3-sklearn python3-pil" >&2; exit 1; }
+	@/usr/bin/python3 -c 'import PIL, sklearn, torch' 2>/dev/null || { echo "There is no PyTorch: apt-get install python3-pil python3-sklearn python3-torch" >&2; exit 1; }
 	@ENVIRONMENT=.venv-pytorch FROM=/usr/bin/python3 COMMAND=no requirements/install.sh $(PYTORCH_FILES)
 	@touch $@
 

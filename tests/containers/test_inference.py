@@ -88,7 +88,7 @@ def test_a_task_on_s3_writes_one_part_with_what_it_measured_and_never_over_anoth
     again = inference(**{**task, "ARGOSY_TASK_ATTEMPT": "2"})
     assert (again.code, "already there" in again.out) == (0, True)
     assert bucket.metadata(key)["argosy-attempt"] == "1"
-    assert bucket.keys("run/") == [key]
+    assert bucket.keys("run/") == ["run/attempts/0/1/benchmark.json", key]
 
 
 def test_a_stopped_task_is_taken_up_by_its_retry_and_no_image_is_done_twice(digits: Path, bucket: s3.Bucket) -> None:

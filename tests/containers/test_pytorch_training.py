@@ -103,14 +103,10 @@ def test_a_checkpoint_that_is_damaged_or_of_other_work_is_passed_over(tmp_path: 
     assert (none_left.code, "--steps asks for no more" in none_left.err) == (64, True)
 
 
-def test_checkpoints_are_in_s3_next_to_the_attempts_and_the_next_one_continues(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
+def test_checkpoints_are_in_s3_next_to_the_attempts_and_the_next_one_continues() -> None:
     with s3.bucket() as bucket:
         folder = f"s3://{s3.BUCKET}/run/attempts/0000000/"
-        aws = {"AWS_ENDPOINT_URL": bucket.endpoint, "AWS_DEFAULT_REGION": "us-east-1"}
+        aws = {"AWS_ENDPOINT_URL": bucket.endpoint}
         assert stopped_after_a_round(*LONG, ARGOSY_OUTPUT_URI=f"{folder}1/", **aws).code == 143
         assert bucket.keys("run/") == ["run/attempts/0000000/checkpoints/1/checkpoint.pt"]
         second = aws | {"ARGOSY_TASK_ATTEMPT": "2", "ARGOSY_OUTPUT_URI": f"{folder}2/"}

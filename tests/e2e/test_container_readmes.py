@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers import s3
 from tests.fakes.local_mode import local_aws
 from tests.readmes import CONTAINERS, PYTORCH, Shell, command_lines, local_options, needs_pytorch
 
@@ -65,6 +66,30 @@ def test_the_pytorch_training_readme_trains_on_digits_and_text(endpoint: str, tm
     assert by_hand[0]["accuracy"] > 0.9
     shell.type("argosy results RUN --download got")
     assert len([*shell.folder.rglob("got/**/model.pt")]) == 1
+
+
+@pytest.mark.engine
+@needs_pytorch
+def test_the_pytorch_inference_readme_classifies_digits_by_hand_and_in_tasks(endpoint: str, tmp_path: Path) -> None:
+    path = f"{PYTORCH}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    shell = Shell(tmp_path, {"ARGOSY_ENDPOINT_URL": endpoint, "PATH": path})
+    *by_hand, submit, report = command_lines("pytorch-inference")
+    for line in by_hand:
+        shell.type(line)
+    out = shell.folder / "out"
+    rows, truth = (out / "part.jsonl").read_text().splitlines(), json.loads((out / "truth.json").read_text())
+    right = [row["top"][0]["label"] == str(truth[row["index"]]) for row in map(json.loads, rows)]
+    assert (len(right), sum(right) / len(right) > 0.9) == (297, True)
+    bucket = s3.make_bucket(endpoint, "my-bucket")
+    for number in range(8):
+        bucket.put(f"images/{number:04d}.png", (out / "images" / f"{number:04d}.png").read_bytes())
+    bucket.put("model.pt", (out / "model.pt").read_bytes())
+    shell.folder = shell.home
+    assert "SUCCEEDED" in shell.type(f"{submit} --batch-size 4 --num-batches 2")
+    merged = [json.loads(row) for row in shell.type("argosy results RUN --merge --output -").splitlines()]
+    assert [(row["index"], len(row["top"])) for row in merged] == [(number, 5) for number in range(8)]
+    measured = json.loads(shell.type(f"{report} --json"))["measurements"]
+    assert [(row["batchPerGpu"], row["setting"]["framework"]) for row in measured] == [(32, "PyTorch")] * 2
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in CONTAINERS.glob("*/Dockerfile")))

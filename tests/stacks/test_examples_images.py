@@ -62,6 +62,8 @@ def test_images_that_come_in_flavours_are_published_once_for_each(templates: dic
         "recommender": CPU,
         "recommender-gpu": GPU,
         "sweep": BASE,
+        "pytorch-inference": CPU,
+        "pytorch-inference-gpu": GPU,
         "pytorch-training": CPU,
         "pytorch-training-gpu": GPU,
         "tensorflow-benchmark": CPU,

@@ -8,13 +8,17 @@ are left as a checkpoint), 143 stopped by SIGTERM with a checkpoint left behind,
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from typing import Any, NoReturn
 
+BEGAN = time.monotonic()
 EXIT_TEMPORARY = 75  # sysexits.h EX_TEMPFAIL
 EXIT_STOPPED = 128 + signal.SIGTERM
 STOPPED = threading.Event()
@@ -22,7 +26,7 @@ WORKING = threading.Event()  # set once there may be rows worth keeping
 
 
 def _stop(_signal: int, _frame: object) -> None:
-    """Before there is anything to keep: at once, even in the middle of TensorFlow's slow import."""
+    """Before there is anything to keep: at once, even in the middle of a slow import."""
     STOPPED.set()
     if not WORKING.is_set():
         os.write(2, b"inference: stopped by SIGTERM before the first batch\n")
@@ -64,17 +68,11 @@ def _classify(request: Request) -> int:
     """Cheap checks come before TensorFlow."""
     kept = checkpoints.find(request)
     pictures = sources.pictures(request, request.start + len(kept.rows))
-    folder = model.fetched(request.model)
-    import tensorflow as tf
-
-    from inference.pipeline import Pipeline
+    classifier, pipeline, used = (_pytorch if find_spec("torch") else _tensorflow)(request, pictures)
     from inference.work import Work
 
-    used = devices.use(tf, request.gpus, request.device)
-    classifier = model.Classifier(tf, folder, request.model, request.image_size)
     if kept.rows:
         print(f"continues after {len(kept.rows)} of {request.count} images, from {kept.address}", flush=True)
-    pipeline = Pipeline(tf, pictures, classifier, request.batch_size, fetching.fetcher_of(request))
     work = Work(request, classifier, pipeline, kept.rows)
     WORKING.set()
     if not work.finish(STOPPED):
@@ -82,8 +80,31 @@ def _classify(request: Request) -> int:
     written = storage.write_once(
         request.output, "".join(f"{row}\n" for row in work.rows).encode(), _facts(request, work)
     )
+    if written:
+        _measured(request, work, classifier, used)
     _report(request, work, used, written=written)
     return 0
+
+
+def _tensorflow(request: Request, pictures: list[sources.Picture]) -> tuple[Any, Any, str]:
+    """The network, the batches, and the device in words. What can be refused without TensorFlow is refused first."""
+    folder = model.fetched(request.model)
+    import tensorflow as tf
+
+    from inference.pipeline import Pipeline
+
+    used = devices.use(tf, request.gpus, request.device)
+    classifier = model.Classifier(tf, folder, request.model, request.image_size)
+    return classifier, Pipeline(tf, pictures, classifier, request.batch_size, fetching.fetcher_of(request)), used
+
+
+def _pytorch(request: Request, pictures: list[sources.Picture]) -> tuple[Any, Any, str]:
+    from inference import pytorch
+
+    found = pytorch.fetched(request.model)
+    device, used = pytorch.use(request.gpus, request.device)
+    classifier = pytorch.Classifier(found, request, device)
+    return classifier, pytorch.Pipeline(pictures, classifier, request.batch_size, fetching.fetcher_of(request)), used
 
 
 def _leave(request: Request, rows: list[str]) -> NoReturn:
@@ -115,6 +136,38 @@ def _facts(request: Request, work: Any) -> dict[str, str]:
         "argosy-images-per-second": f"{_speed(work):.2f}",
     }
     return facts | ({"argosy-gpus": ",".join(request.gpus)} if request.gpus else {})
+
+
+def _measured(request: Request, work: Any, classifier: Any, used: str) -> None:
+    """What `argosy report benchmark` reads, next to the part. Trouble is said only: the rows are written."""
+    on_gpu = used != "CPU"
+    images = len(work.rows) - work.resumed
+    share = re.fullmatch(r"0=([0-9]+)M", os.environ.get("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", ""))
+    record = {
+        "record": "argosy-benchmark/1",
+        "unit": "images",
+        "setting": {
+            "framework": classifier.framework,
+            "model": f"{classifier.name}, inference",
+            "image size": str(classifier.height),
+            "precision": classifier.precision,
+            "emulated": "no" if on_gpu else "yes",
+        },
+        "gpus": max(len(request.gpus), 1),
+        "gpuNames": [f"{used} (share of {share[1]} MiB)" if share else used],
+        "pinnedGpus": list(request.gpus),
+        "batchPerGpu": request.batch_size,
+        "images": images,
+        "imagesPerSecond": _speed(work),
+        "deviation": 0.0,
+        "startUpSeconds": time.monotonic() - BEGAN - work.seconds,
+        "totalSeconds": time.monotonic() - BEGAN,
+        "attempt": request.attempt,
+    }
+    try:
+        storage.write(f"{request.attempt_folder}benchmark.json", json.dumps(record).encode())
+    except (storage.Temporary, storage.Refused) as fault:
+        print(f"inference: what was measured is not written: {fault}", file=sys.stderr)
 
 
 def _report(request: Request, work: Any, used: str, *, written: bool) -> None:

@@ -104,7 +104,7 @@ def read_request(arguments: Sequence[str], environment: Mapping[str, str]) -> Re
 
 
 def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = _Parser(prog="inference", description="Classify a range of images with a TensorFlow SavedModel.")
+    parser = _Parser(prog="inference", description="Classify a range of images.")
     parser.add_argument("range", nargs="?", help="START:END, half-open [ARGOSY_RANGE]")
     parser.add_argument("output", nargs="?", help="s3:// or path, never written over [ARGOSY_PART_URI]")
     parser.add_argument("--range", dest="range_option", default=environment.get("ARGOSY_RANGE"), help="the same")
@@ -116,7 +116,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
 
     option("images", None, "folder or s3://BUCKET/PREFIX/ of images, numbered in the order of their names")
     option("urls", None, "text with one address on each line, or NAME<tab>ADDRESS; dead ones become error rows")
-    option("model", BAKED_MODEL, f"SavedModel: folder or s3://BUCKET/PREFIX/ (default {BAKED_MODEL})")
+    option("model", BAKED_MODEL, f"model: folder, file or s3:// address (default {BAKED_MODEL})")
     option("top", "5", "how many labels of an image are kept (default 5)")
     option("batch-size", "32", "images classified at once (default 32)")
     option("image-size", "0", "pixels of a side, for a model that does not say")

@@ -25,7 +25,7 @@ def use(tf: Any, pinned: Sequence[str], device: str) -> str:
     found = tf.config.list_physical_devices("GPU")
     if tuple(pinned) != ALL_GPUS and len(found) < len(pinned):
         raise NoDevice(
-            f"{_gpus(len(pinned))} pinned to this task ({', '.join(pinned)}), but TensorFlow sees {len(found)}:"
+            f"{gpus_are(len(pinned))} pinned to this task ({', '.join(pinned)}), but TensorFlow sees {len(found)}:"
             " the driver or the NVIDIA runtime of this instance does not work"
         )
     for each in found:
@@ -42,10 +42,10 @@ def _cpu(tf: Any) -> str:
 def _check_flavour(tf: Any, pinned: Sequence[str]) -> None:
     if not tf.test.is_built_with_cuda():
         raise WrongImage(
-            f"{_gpus(len(pinned))} pinned to this task, but this image is the CPU flavour:"
+            f"{gpus_are(len(pinned))} pinned to this task, but this image is the CPU flavour:"
             " build it with FLAVOUR=gpu, or give --device cpu"
         )
 
 
-def _gpus(count: int) -> str:
+def gpus_are(count: int) -> str:
     return "1 GPU is" if count == 1 else f"{count} GPUs are"

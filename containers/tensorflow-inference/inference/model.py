@@ -43,9 +43,11 @@ def _downloaded(address: str) -> Path:
 class Classifier:
     """A loaded model. height, width, channels: of the images it takes."""
 
+    framework, precision = "TensorFlow", "as saved"
+
     def __init__(self, tf: Any, folder: Path, address: str, image_size: int) -> None:
         """folder: what `fetched` gave for `address`. Raises UnusableModel."""
-        self._tf, self.address = tf, address
+        self._tf, self.address, self.name = tf, address, Path(address).name
         self._model = self._loaded(folder)  # its variables live as long as this reference
         self._function = self._model.signatures[SIGNATURE]
         name, (_, height, width, self.channels) = self._input()

@@ -11,17 +11,22 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import argosy_storage as storage
 
 from inference import checkpoints
 from inference.arguments import Request
-from inference.model import Classifier
 from inference.pipeline import Batch
 
 LOOK_S = 0.1  # how soon a stop is noticed
 SAY_S = 1.0  # between two lines about progress
+
+
+class Classifier(Protocol):
+    """model.Classifier, or that of PyTorch."""
+
+    def top(self, images: Any, count: int) -> list[list[dict[str, object]]]: ...
 
 
 class Keeper(Protocol):

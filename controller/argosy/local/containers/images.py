@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
@@ -87,7 +88,8 @@ def build_context(folder: Path) -> list[str]:
 def signature_of(folder: Path) -> str:
     """A digest of names, sizes and times, which changes when a file of the folder comes, goes or changes."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
+    linked = (link for link in folder.iterdir() if link.is_symlink())  # a program that two images share
+    for path in sorted(chain(folder.rglob("*"), *(link.rglob("*") for link in linked))):
         if "__pycache__" not in path.parts and path.is_file():
             about = path.stat()
             digest.update(f"{path.relative_to(folder)}\0{about.st_size}\0{about.st_mtime_ns}\0".encode())

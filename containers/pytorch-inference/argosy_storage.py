@@ -1,0 +1,1 @@
+../shared/argosy_storage.py

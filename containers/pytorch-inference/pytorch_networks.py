@@ -1,0 +1,1 @@
+../shared/pytorch_networks.py
