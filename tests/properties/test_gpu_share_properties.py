@@ -62,14 +62,14 @@ tasks = st.one_of(st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 9, 12]), st.sampled_f
 @example([], 2, [4, 8, 8])
 @example([], 2, [5, 5, -1])
 @example([], 2, [-1, 5, 5])
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
 def test_no_placed_task_is_refused_for_any_choice_and_any_order(known: list[int], idle: int, queue: list[Task]) -> None:
     there = placed(tuple(known), len(known) + idle, queue)
     assert not may_be_refused((*known, *[0] * idle), tuple(there))
 
 
 @given(st.integers(1, MEMORY), st.integers(1, 3), st.lists(st.integers(1, MEMORY), max_size=2))
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 def test_equal_shares_fill_every_gpu(share: int, idle: int, known: list[int]) -> None:
     there = placed(tuple(known), len(known) + idle, [share] * 80)
     assert len(there) == sum((MEMORY - load) // share for load in (*known, *[0] * idle))

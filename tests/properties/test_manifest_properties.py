@@ -73,7 +73,7 @@ def expected(left: Sequence[str], index: int, attempt: int) -> list[str]:
     return [f"{RUN_ID}/{name}" for name in found] if attempt else []
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(
     left=names,
     committed=st.lists(st.sampled_from([0, 1, 2, 10]), min_size=1, max_size=MOST_TASKS),

@@ -46,7 +46,7 @@ def test_a_plan_with_shares_of_gpus_equals_the_reference_loop(
 
 
 @given(st.one_of(plain_share_cases, gpu_counting_cases(), gpu_counting_cases()))
-@settings(ORDINARY, max_examples=400)
+@settings(ORDINARY, max_examples=300)
 def test_an_interleaved_plan_with_shares_of_gpus_equals_the_reference_loop(
     case: tuple[list[InstanceRow], list[Batch]],
 ) -> None:

@@ -16,7 +16,7 @@ from tests.placement_cases import FUNCTIONS, cases
 
 
 @given(cases)
-@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_first_of_a_ranking_is_where_the_next_task_goes(case: tuple[list[InstanceRow], list[Batch]]) -> None:
     rows, queue = case
     supply = Supply.of(rows)

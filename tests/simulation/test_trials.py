@@ -18,7 +18,7 @@ from tests.harness.simulation.trial import Trial
 from tests.harness.simulation.verdict import Verdict
 from tests.harness.simulation.world.rate_limits import Buckets
 
-QUICK_SEEDS = 12
+QUICK_SEEDS = 8
 
 
 def told(verdict: Verdict) -> str:
@@ -103,10 +103,9 @@ def test_every_shape_that_is_sent_and_answered_is_one_that_aws_knows() -> None:
     assert verdict.ok, told(verdict)
 
 
-@pytest.mark.parametrize("seed", [4, 6])
-def test_a_seed_replays_bit_for_bit(seed: int) -> None:
-    first, second = run_trial(TrialPlan(seed, every_kind=True)), run_trial(TrialPlan(seed, every_kind=True))
-    assert first == second
+def test_a_seed_replays_bit_for_bit() -> None:
+    plan = TrialPlan(4, every_kind=True)
+    assert run_trial(plan) == run_trial(plan)
 
 
 def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given() -> None:
@@ -164,7 +163,7 @@ def boundaries() -> int:
 
 @pytest.mark.parametrize("fault", SCRIPTED)
 def test_a_fault_at_some_calls_of_a_small_run_does_no_harm(fault: str) -> None:
-    for number in range(1, boundaries(), 41):
+    for number in range(1, boundaries(), 53):
         verdict = run_trial(replace(SMALL, script={number: fault}))
         assert verdict.ok, f"{fault} at call {number}: {told(verdict)}"
         assert verdict.statuses == Counter({"SUCCEEDED": 1})
