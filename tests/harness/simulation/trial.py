@@ -89,7 +89,7 @@ class Trial:
             self.jobs,
             policy,
             one_controller=self.outline.controllers == 1,
-            nothing_goes_wrong=not plan.kinds,
+            nothing_goes_wrong=not (plan.kinds or plan.script),
             stands_still_s=LONGEST_FREEZE_S * faults.on("freeze") + 4 * HANG_S * faults.on("time-out"),
             clocks_differ_s=2 * (JUMP_S * faults.on("clock-jump") + SKEW_S * faults.on("clock-skew")),
         )
