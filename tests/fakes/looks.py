@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ class Api:
 
     def __init__(self, instances: int, attempts: int) -> None:
         self.view, self.told, self.pages = history(instances, attempts)
+        self.view |= {"gpus": 1, "vcpus": 1.0, "memoryMib": 3_000}
         self.asked: list[str] = []
 
     def runs(self, limit: int) -> JSON:
@@ -206,7 +208,23 @@ class Api:
             gpus={"total": gpus, "used": gpus * round(used)},
             tasks=int(4 * used),
             noWorkBecause="drained by a user until 2026-11-21 14:00 UTC" if used > 0.97 else None,
+            **({"gpuDevices": [device(used)]} if gpus else {}),
         )
+
+
+def device(used: float) -> JSON:
+    """A GPU that tasks share, or that is idle."""
+    mode = "NVIDIA_MPS" if used > 0.5 else "IDLE"
+    return {"gpuId": "GPU-1", "mode": mode, "freeMib": round(22_000 * (1 - used)), "totalMib": 22_000}
+
+
+def gpu_use(samples: int = 30) -> JSON:
+    """What a runner says about a task that uses half of its GPU."""
+    at = [10.0 * (1 + number) for number in range(samples)]
+    use = [40.0 + 20.0 * (number % 3) for number in range(samples)]
+    memory = [min(9_216.0, 1_000.0 * (1 + number)) for number in range(samples)]
+    about = {"version": 1, "gpus": 1, "name": "NVIDIA A10G", "totalMib": 23_028, "shareMib": 0}
+    return {**about, "at": at, "use": use, "memoryMib": memory, "watts": [150.0] * samples}
 
 
 class Objects:
@@ -216,6 +234,8 @@ class Objects:
         self.spec = spec
 
     def get_object(self, **place: str) -> JSON:
+        if "/gpu-use/" in place["Key"]:
+            return {"Body": io.BytesIO(json.dumps(gpu_use()).encode())}
         if self.spec is None:
             raise refusal("NoSuchKey")
         return {"Body": io.BytesIO(self.spec)}
@@ -227,14 +247,16 @@ class Objects:
         return self
 
     def paginate(self, **request: Any) -> list[JSON]:
-        return [{"SpotPriceHistory": [], "Contents": []}]
+        folder = request.get("Prefix", "")
+        stored = [{"Key": f"{folder}{index:07d}/1.json", "LastModified": index} for index in range(3)]
+        return [{"SpotPriceHistory": [], "Contents": stored}]
 
 
 class Reached:
     """As `client.access.Access`."""
 
     def __init__(self, api: Api, spec: bytes | None) -> None:
-        self.api, self.spec = api, spec
+        self.api, self.spec, self.deployment = api, spec, SimpleNamespace(region="us-east-1")
 
     def client(self, service: str, region: str | None = None) -> Objects:
         return Objects(self.spec)

@@ -53,6 +53,15 @@ def test_a_placement_is_explained_as_it_was_decided(quiet: RecordedTrial) -> Non
         assert found["placedTogether"] == sum(each["placedTogether"] for each in found["ranked"])
 
 
+def test_a_task_with_a_share_is_explained_by_the_shares_that_each_instance_takes() -> None:
+    trial = recorded(0, tasks=4, gpu_shares=1.0)
+    at, run_id, index, instance = launches(trial)[0]
+    found = why(trial, run_id, index, at)["placement"]
+    assert found["gpuShareMib"] > 0
+    chosen = next(each for each in found["ranked"] if each["id"] == instance)
+    assert chosen["gpuShares"] >= chosen["placedTogether"] >= 1
+
+
 def test_a_task_that_runs_is_explained_by_the_earlier_decision(quiet: RecordedTrial) -> None:
     at, run_id, index, instance = launches(quiet)[0]
     later = why(quiet, run_id, index, at + 5.0)

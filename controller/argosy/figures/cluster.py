@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.figures import svg
 from argosy.figures.course import bought, course_figures
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.history import stored
@@ -95,6 +96,7 @@ def cluster_page(view: View, course: View | None = None, facts: Sequence[tuple[s
             *course_figures(course),
             _orders(view, instances),
             _without_work(view),
+            *_shared_gpus(view, instances, at_work),
             *bought(course),
             _list(instances, at_work),
         ],
@@ -154,6 +156,44 @@ def _without_work(view: View) -> Figure:
     return Figure(
         key, title, note="Their running tasks continue. argosy instances enable ID ends a drain.", table=table
     )
+
+
+_MODES = {"IDLE": "idle", "NVIDIA_MPS": "shared", "DEDICATED": "of one task"}
+
+
+def _shared_gpus(view: View, instances: Instances, at_work: AtWork) -> Iterator[Figure]:
+    """Every GPU of the instances on which tasks share one, with its tasks. Nothing where none is shared."""
+    row_of = {name.decode(): row for row, name in enumerate(instances.ids)}
+    found = [
+        (row_of[each["instanceId"]], place, device)
+        for each in view.get("sharedGpus", ())
+        if each["instanceId"] in row_of
+        for place, device in enumerate(each["gpuDevices"])
+    ]
+    rows = [
+        (
+            instances.ids[row].decode(),
+            f"GPU {place}",
+            _MODES.get(device["mode"], device["mode"]),
+            *_memory_of(device),
+            at_work.on(row, place),
+        )
+        for row, place, device in found
+    ]
+    if rows:
+        table = Table(
+            ("Instance", "GPU", "Mode", "Memory taken", ">GiB", "Tasks"), rows[:ROWS_SHOWN],
+            left=max(0, len(rows) - ROWS_SHOWN), stacks=True,
+        )  # fmt: skip
+        yield Figure("shared-gpus", "Shared GPUs", note="Memory is what tasks have asked for.", table=table, wide=True)
+
+
+def _memory_of(device: View) -> tuple[Markup, str]:
+    """A bar, and `12.0 of 21.5`. Of a GPU that belongs to one task, it is all of it."""
+    total_mib = device["totalMib"]
+    taken_mib = total_mib - device["freeMib"]
+    part = taken_mib / total_mib if total_mib else 0.0
+    return svg.track([(part, "plain")]), f"{taken_mib / 1024:.1f} of {total_mib / 1024:.1f}"
 
 
 def _totals(instances: Instances) -> Table:

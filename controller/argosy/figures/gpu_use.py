@@ -20,8 +20,8 @@ def gpu_use(uses: Sequence[MeasuredUse], advice: str = "") -> Figure:
     drawn = [
         (at, svg.Layer(name, kind, values / 100, _last(values)))
         for name, kind, values in (
-            ("computing", "gpu", _floats(longest.use)),
-            ("memory", "memory", _floats(longest.memory_mib) / longest.has_mib * 100),
+            ("computing", "2", _floats(longest.use)),
+            ("memory", "1", _floats(longest.memory_mib) / longest.has_mib * 100),
         )
         if not np.isnan(values).all()
     ]

@@ -62,13 +62,15 @@ class AtWork:
     gpu_mask: NDArray[np.uint32]
     left: int
 
-    def on(self, row: int) -> str:
-        """The tasks on an instance: `digits-...: 3, 17 (GPU 1)`."""
+    def on(self, row: int, gpu: int | None = None) -> str:
+        """The tasks on an instance: `digits-...: 3, 17 (GPU 1)`; of one of its GPUs without its number."""
         low, high = np.searchsorted(self.instance, [row, row + 1]).tolist()
         found: dict[str, list[str]] = {}
         for place in range(low, high):
             gpus = [str(bit) for bit in range(32) if int(self.gpu_mask[place]) >> bit & 1]
-            task = f"{self.index[place]}" + (f" (GPU {', '.join(gpus)})" if gpus else "")
+            if gpu is not None and not int(self.gpu_mask[place]) >> gpu & 1:
+                continue
+            task = f"{self.index[place]}" + (f" (GPU {', '.join(gpus)})" if gpus and gpu is None else "")
             found.setdefault(self.runs[self.run[place]], []).append(task)
         return "; ".join(f"{run}: {', '.join(tasks)}" for run, tasks in found.items())
 

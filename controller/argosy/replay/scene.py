@@ -15,7 +15,7 @@ from argosy.model.setbacks import What
 from argosy.placement.candidates import mix_of
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.explain import explain
-from argosy.placement.fitness import Fitness
+from argosy.placement.fitness import GPU, Fitness
 from argosy.placement.pass_state import PassState
 from argosy.placement.ranking import Ranking, ranking
 from argosy.placement.strategy import DEFAULT_STRATEGY, own_functions
@@ -71,9 +71,11 @@ class Scene:
         batch = emptying(replace(self.asks[number].batch, count=1))
         rows = self._left_for(number, launches)
         supply = Supply.of(rows)
-        ranked = ranking(batch, PassState(supply), mix_of(Queue.of([ask.batch for ask in self.asks])), self.fitness)
+        state = PassState(supply)
+        ranked = ranking(batch, state, mix_of(Queue.of([ask.batch for ask in self.asks])), self.fitness)
         together = Counter(each.instance_id for each in launches if each.key.run_id == launch.key.run_id)
         lined_up = [rows[row] for row in ranked.rows.tolist()]
+        shares = _room_for_shares(batch, state, ranked)
         places = [row.id for row in lined_up]
         answer = explain(batch, supply)
         return {
@@ -86,7 +88,11 @@ class Scene:
             "instances": answer.instances,
             "refusals": answer.to_json()["reasons"],
             "placedTogether": together.total(),
-            "ranked": self._shown(ranked, lined_up, together, launch.instance_id),
+            "ranked": [
+                {**each, **({"gpuShares": shares[each["rank"] - 1]} if shares else {})}
+                for each in self._shown(ranked, lined_up, together, launch.instance_id)
+            ],
+            "gpuShareMib": batch.gpu_share_mib,
             "lastOrder": self.last_order,
         }
 
@@ -124,3 +130,11 @@ class Scene:
                 }
             )
         return shown
+
+
+def _room_for_shares(batch: Batch, state: PassState, ranked: Ranking) -> list[int]:
+    """How many of its tasks share the GPUs of each instance of the ranking; nothing for tasks without a share."""
+    if not batch.gpu_share_mib:
+        return []
+    found: list[int] = state.gpu_shares().room(ranked.rows, state.free[GPU], batch.gpu_share_mib).tolist()
+    return found

@@ -279,6 +279,7 @@ def test_the_cluster_in_columns_says_what_its_objects_say(desk: Desk) -> None:
             assert np.isnan(share) if not total else share == pytest.approx(each[key]["used"] / total)
     closed = [each["instanceId"] for each in objects["instances"] if each["noWorkBecause"] and each["status"] != "GONE"]
     assert [each["instanceId"] for each in view.pop("withoutWork")] == closed
+    assert view.pop("sharedGpus") == []
     assert {**view, "instances": 0} == {**objects, "instances": 0}
 
 

@@ -6,12 +6,13 @@ import re
 from html import unescape
 from typing import Any
 
+import numpy as np
 import pytest
 
 from argosy.api.cluster.actions import at_work, in_columns
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, parts
-from argosy.figures.history import column
+from argosy.figures.history import column, stored
 from argosy.figures.market import market_page
 from argosy.figures.plan import plan_page
 from argosy.figures.runs import runs_page
@@ -82,6 +83,36 @@ def test_drained_instances_are_shown_with_the_end_and_the_reason_and_ended_ones_
     assert "i-0c" not in said
     assert "i-0d" not in said
     assert text_of(cluster_page(cluster(told[2:], [])), "without-work").endswith("None. ")
+
+
+def shared_cluster() -> dict[str, Any]:
+    """An instance of three GPUs: two tasks share the first, one has the second, the third is free."""
+    mib = {"totalMib": 22_000}
+    devices = [
+        {"gpuId": "GPU-0", "mode": "NVIDIA_MPS", "freeMib": 5_616, **mib},
+        {"gpuId": "GPU-1", "mode": "DEDICATED", "freeMib": 0, **mib},
+        {"gpuId": "GPU-2", "mode": "IDLE", "freeMib": 22_000, **mib},
+    ]
+    shares = instance(instanceId="i-0b", instanceType="g5.12xlarge", gpus={"total": 3, "used": 2}, gpuDevices=devices)
+    view = cluster([instance(instanceId="i-0a"), shares], [])
+    work = [(0, 5, 0), (1, 3, 0b001), (1, 4, 0b001), (1, 9, 0b010)]
+    columns = {
+        "instance": stored(np.array([row for row, _, _ in work], "u4")),
+        "run": {**stored(np.zeros(4, "u2")), "values": ["<b>run"]},
+        "index": stored(np.array([index for _, index, _ in work], "u4")),
+        "gpuMask": stored(np.array([mask for _, _, mask in work], "u4")),
+    }
+    return {**view, "attempts": {"rows": 4, "left": 0, "columns": columns}}
+
+
+def test_shared_gpus_are_shown_with_their_mode_memory_and_tasks() -> None:
+    page = cluster_page(shared_cluster())
+    said = text_of(page, "shared-gpus")
+    assert "i-0b GPU 0 shared 16.0 of 21.5 <b>run: 3, 4" in said
+    assert "i-0b GPU 1 of one task 21.5 of 21.5 <b>run: 9" in said
+    assert "i-0b GPU 2 idle 0.0 of 21.5" in said
+    assert "i-0a" not in said
+    assert "shared-gpus" not in [each.key for each in cluster_page(cluster([instance()], [])).figures]
 
 
 def test_an_empty_cluster_and_an_empty_market_say_so() -> None:

@@ -3,17 +3,22 @@ part leaves the rest of the page."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from argosy import figures
 from argosy.client.api import ApiError
 from argosy.figures.document import Page, parts
 from argosy.figures.history import column, stored
 from argosy.ui.looks import CLUSTER_S, ENDED_S, RUN_S, Looks, NoSuchPage
 from tests.fakes.cli import NOW, RUN_ID
 from tests.fakes.looks import Api, Reached, looks
+
+STYLE = Path(figures.__file__).parent / "static" / "page.css"
 
 
 class Clock:
@@ -54,6 +59,22 @@ def test_a_page_of_attempts_that_another_follows_is_read_once() -> None:
         shown.run(RUN_ID)
         clock.time += RUN_S
     assert [each for each in api.asked if each.startswith("attempts")] == ["attempts None", *["attempts 1"] * 3]
+
+
+def test_every_colour_of_the_pages_is_in_the_style_sheet() -> None:
+    shown, _, _ = with_clock(instances=40)
+    known = set(re.findall(r"\.(s-[\w-]+)", STYLE.read_text(encoding="utf-8")))
+    pages = [shown.run(RUN_ID), shown.cluster(), shown.queues()]
+    used = {
+        name for page in pages for text in parts(page).values() for name in re.findall(r"[\" ](s-[\w-]+)[\" ]", text)
+    }
+    assert used - known == set()
+
+
+def test_the_page_of_a_run_has_the_use_of_its_gpus() -> None:
+    shown, _, _ = with_clock()
+    figure = next(each for each in shown.run(RUN_ID).figures if each.key == "gpu-use")
+    assert figure.note == "9.0 of 22.5 GiB, 60 % of the time, 150 W."
 
 
 def test_an_unknown_run_has_no_page() -> None:

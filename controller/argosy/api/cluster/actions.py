@@ -143,7 +143,8 @@ def in_columns(cluster: JSON) -> JSON:
 
     `data` is base64 of little-endian numbers of `dtype`; where there are `values`, of rows in them. The shares in use
     are 0..1, or not a number if an instance has none of the resource; ids are 19 bytes each, filled up with zeros.
-    `withoutWork`: the instances that get no new tasks, such as drained ones.
+    `withoutWork`: the instances that get no new tasks, such as drained ones. `sharedGpus`: those on which tasks share a
+    GPU, with their devices.
     """
     instances: Sequence[JSON] = cluster["instances"]
     columns = {"id": _column(np.array([each["instanceId"] for each in instances], dtype="S19"))}
@@ -156,7 +157,14 @@ def in_columns(cluster: JSON) -> JSON:
     idle = [each for each in instances if each.get("noWorkBecause") and each["status"] != "GONE"][:WITHOUT_WORK_SHOWN]
     shown = ("instanceId", "instanceType", "availabilityZone", "tasks", "noWorkBecause")
     without_work = [{name: each[name] for name in shown} for each in idle]
-    return {**cluster, "instances": {"rows": len(instances), "columns": columns}, "withoutWork": without_work}
+    shared = [{name: each[name] for name in ("instanceId", "gpuDevices")} for each in instances if "gpuDevices" in each]
+    columns_view = {"rows": len(instances), "columns": columns}
+    return {
+        **cluster,
+        "instances": columns_view,
+        "withoutWork": without_work,
+        "sharedGpus": shared[:WITHOUT_WORK_SHOWN],
+    }
 
 
 def at_work(state: State, run_ids: Mapping[int, str], most: int = ATTEMPTS_SHOWN) -> JSON:

@@ -38,7 +38,12 @@ def _devices(instance: Instance, used: Mapping[int, int]) -> list[JSON]:
     """In ECS's words for their modes."""
     total_mib = instance.gpu_memory_mib
     return [
-        {"gpuId": gpu, "mode": mode, "freeMib": 0 if mode == "DEDICATED" else max(0, total_mib - used.get(place, 0))}
+        {
+            "gpuId": gpu,
+            "mode": mode,
+            "freeMib": 0 if mode == "DEDICATED" else max(0, total_mib - used.get(place, 0)),
+            "totalMib": total_mib,
+        }
         for place, gpu in enumerate(instance.gpu_ids)
         for mode in ["IDLE" if place not in used else "NVIDIA_MPS" if used[place] else "DEDICATED"]
     ]

@@ -202,7 +202,8 @@ def placement_lines(reply: Mapping[str, Any]) -> list[str]:
     ]
     if (others := found["placedTogether"] - 1) > 0:
         lines.append(f"  {counted(others, 'other task')} of the run were placed with it in the same decision")
-    lines += [f"  {_ranked(each)}" for each in found["ranked"]]
+    share_mib = found.get("gpuShareMib") or 0
+    lines += [f"  {_ranked(each, share_mib)}" for each in found["ranked"]]
     lines += [f"  {each['refused']} had no room: {each['detail']}" for each in found["refusals"]]
     return lines + _order_before(found["lastOrder"])
 
@@ -221,10 +222,11 @@ def _order_before(order: Mapping[str, Any] | None) -> list[str]:
     return [f"  the last purchase before it: {bought}{above}"]
 
 
-def _ranked(each: Mapping[str, Any]) -> str:
+def _ranked(each: Mapping[str, Any], share_mib: int) -> str:
     free = each["free"]
     room = f"{said_vcpus(free['cpuUnits'])}, {free['memoryMib']:,} MiB"
     room += f", {counted(free['gpus'], 'GPU')}" if free["gpus"] else ""
+    room += f", {counted(each['gpuShares'], 'share')} of {share_mib:,} MiB of a GPU" if share_mib else ""
     says = ", ".join(f"{name} {figure}" for name, figure in each["figures"].items())
     took = f"; took {counted(each['placedTogether'], 'task')}" if each["placedTogether"] else ""
     return f"{each['rank']:>3}. {_machine(each)}: {room} free; {says}{took}"

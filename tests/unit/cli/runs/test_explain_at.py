@@ -269,6 +269,11 @@ def test_gpus_companions_refusals_and_the_purchase_are_shown() -> None:
     assert "the last purchase before it: 1 instance for $0.350 an hour" in text
 
 
+def test_a_task_with_a_share_sees_how_many_of_its_shares_each_instance_takes() -> None:
+    ranked = {"rank": 1, **MACHINE, "free": FREE, "figures": {}, "placedTogether": 0, "gpuShares": 2}
+    assert "1 GPU, 2 shares of 10,000 MiB of a GPU free" in told(placement={"ranked": [ranked], "gpuShareMib": 10_000})
+
+
 def test_an_instance_outside_the_ranking_is_reported_as_such() -> None:
     assert "not ranked" in told(placement={"rank": None})
 
