@@ -81,7 +81,7 @@ GPU = "resourceRequirements"
         ({"name": "a b"}, "name"),
         ({"essential": False}, "essential"),
         ({GPU: [{"type": "GPU", "value": "0"}]}, "positive integer"),
-        ({GPU: [{"type": "GPU", "value": "0.5"}]}, "positive integer"),
+        ({GPU: [{"type": "GPU", "value": "0.3"}]}, "positive integer"),
         ({GPU: [{"type": "GPU", "value": "ALL"}]}, "positive integer"),
         ({"command": ["x" * 65_536]}, "65536"),
     ],

@@ -17,10 +17,12 @@ from argosy.placement.arrays import IntArray
 from argosy.placement.demand import Batch
 from argosy.placement.gpu_shares import ShareColumns
 from argosy.scheduler.supply import roster, rows
+from argosy.scheduler.turns import asks
 from tests.mutations.catalogue import Patch, planted, scenario, trials
 
 CHOICES = "tests.properties.test_gpu_share_properties"
 RESETS = "tests.scenarios.test_gpu_resets"
+PARTS = "tests.scenarios.test_gpu_parts"
 ROWS = "tests.unit.scheduler.supply.test_shared_gpus"
 UNTROUBLED, OLD_AGENTS = trials(frozenset(), gpu_shares=1.0), trials(frozenset({"no-gpu-sharing"}), gpu_shares=1.0)
 REFUSED = "test_no_placed_task_is_refused_for_any_choice_and_any_order"
@@ -145,3 +147,13 @@ def owners_share_gpus(patch: Patch) -> None:
 )
 def owners_of_gpus_are_forgotten(patch: Patch) -> None:
     patch.setattr(rows, "gpu_owner_of", lambda run: 0)
+
+
+@planted(
+    "a part of a GPU counts as a whole one",
+    check=scenario(
+        "tests.scenarios.test_gpu_parts", "test_a_whole_gpu_is_not_bought_as_a_part_although_that_is_cheaper"
+    ),
+)
+def parts_count_as_whole_gpus(patch: Patch) -> None:
+    patch.setattr(asks, "_whole_gpus", lambda run, moment: ())

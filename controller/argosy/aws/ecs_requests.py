@@ -116,7 +116,7 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
 
 def _gpu_option(run: Run) -> dict[str, Any]:
     if not run.terms.gpu_share_mib:
-        return {"value": str(run.needs.gpus)}
+        return {"value": run.terms.gpu_part or str(run.needs.gpus)}
     limit = {"maxComputePercent": run.terms.gpu_compute_percent} if run.terms.gpu_compute_percent else {}
     return {"sharingStrategy": {"nvidiaMps": {"memory": run.terms.gpu_share_mib, **limit}}}
 

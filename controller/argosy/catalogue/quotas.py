@@ -21,7 +21,7 @@ class QuotaFamily:
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-spot-limits.html, codes by `list-service-quotas`. The first
 # match counts. On-demand P5 instances share the quota of the other P families (`quota_key`).
 FAMILIES = (
-    QuotaFamily("g", "G and VT", r"(g|vt)[0-9].*", "L-3819A6DF", "L-DB2E81BA"),
+    QuotaFamily("g", "G and VT", r"(gr?|vt)[0-9].*", "L-3819A6DF", "L-DB2E81BA"),
     QuotaFamily("p5", "P5", r"p5.*", "L-C4BD4855", "L-417A185B"),
     QuotaFamily("p", "P4, P3 and P2", r"p[0-9].*", "L-7212CCBC", "L-417A185B"),
     QuotaFamily("inf", "Inf", r"inf.*", "L-B5D1601B", "L-1945791B"),

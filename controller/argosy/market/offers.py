@@ -258,6 +258,8 @@ def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = (
         return 0
     if not (kind.has_gpus(run.terms.gpu_model, run.terms.gpu_memory_mib) and kind.runs(run.architecture)):
         return 0
+    if run.needs.gpus and kind.gpu_part != run.terms.gpu_part:
+        return 0
     attributes = policy.expected_attributes(kind, pool.zone, Purchase.ON_DEMAND, pool.cell) if daemons else {}
     kept = kept_for(daemons, attributes, kind.resources, policy.task_disk_gib_of(kind))
     left = kind.resources.beyond(kept.resources)

@@ -11,8 +11,10 @@ PURCHASE_ATTRIBUTE = "argosy.purchase"
 CELL_ATTRIBUTE = "argosy.cell"
 GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"
 GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
+GPU_PART_ATTRIBUTE = "argosy.gpu-part"  # of an instance whose GPU is a part of one, such as 0.25
 # Of an instance whose GPUs can be shared: its agent has it if the AMI has NVIDIA's MPS (aws.md 7).
 GPU_SHARING_ATTRIBUTE = "ecs.capability.gpu-sharing-mps"
+_WHOLE_MIB = {"L4": 22_888}  # by model, where EC2 offers parts of it
 _OF_VGPU, _WITHOUT_MPS = ("g6f", "gr6f"), ("V100",)  # AWS names no family that shares; Volta is assumed not to
 
 
@@ -43,6 +45,12 @@ class InstanceType:
         shares = self.gpus and self.family not in _OF_VGPU and self.gpu_model not in _WITHOUT_MPS
         return self.gpu_memory_mib * 15 // 16 if shares else 0
 
+    @property
+    def gpu_part(self) -> str:
+        """The part of a GPU that its only one is: 0.125, 0.25 or 0.5; "" = its GPUs are whole, or there are none."""
+        whole_mib = _WHOLE_MIB.get(self.gpu_model or "", 0) if self.gpus and self.family in _OF_VGPU else 0
+        return f"{round(8 * self.gpu_memory_mib / whole_mib) / 8:g}" if whole_mib else ""
+
     def has_gpus(self, model: str | None, memory_mib: int) -> bool:
         """Whether its GPUs are of the model (None = any) and each have that memory (0 = any, even no GPU)."""
         return model in (None, self.gpu_model) and memory_mib <= self.gpu_memory_mib
@@ -72,4 +80,6 @@ def own_attributes(kind: InstanceType | None, purchase: Purchase, cell: str) -> 
     found = {PURCHASE_ATTRIBUTE: purchase.value, CELL_ATTRIBUTE: cell}
     if kind is not None and kind.gpu_model is not None:
         found |= {GPU_MODEL_ATTRIBUTE: kind.gpu_model, GPU_MEMORY_ATTRIBUTE: str(kind.gpu_memory_mib)}
+    if kind is not None and kind.gpu_part:
+        found[GPU_PART_ATTRIBUTE] = kind.gpu_part
     return found

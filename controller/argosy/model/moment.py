@@ -57,6 +57,12 @@ class Moment:
             }
         )
 
+    @cached_property
+    def has_gpu_parts(self) -> bool:
+        """Whether instances with a part of a GPU may be bought, and so tasks with whole ones need a constraint."""
+        kinds = (self.catalogue.get(pool.instance_type) for pool in self.state.pools.values())
+        return any(kind is not None and kind.gpu_part for kind in kinds)
+
     def instances_left(self) -> int:
         """maxInstances less instances alive or still to be launched by fleets."""
         alive = sum(instance.alive for instance in self.state.instances.values())

@@ -181,6 +181,7 @@ class RunTerms:
     needs: Resources  # of one task, where the spec has a `container`
     gpu_share_mib: int  # of one GPU that it shares with others; 0 = no share
     gpu_compute_percent: int  # the most of that GPU's compute capacity that it may use; 0 = no limit
+    gpu_part: str  # the part of a GPU that its one GPU is, such as 0.25; "" = its GPUs are whole
     gpu_model: str | None  # the only acceptable model
     gpu_memory_mib: int  # least memory of each of its GPUs; 0 = any
     disk_gib: int  # of its instance's volume, for one task

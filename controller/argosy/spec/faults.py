@@ -91,7 +91,7 @@ def _plain_location(location: Sequence[str | int]) -> list[str | int]:
     plain: list[str | int] = []
     for part in location:
         branch = part in ("map", "list", "text") and plain[-1:] in (["environment"], ["run"], ["inputs"])
-        branch |= part in ("all", "count") and plain[-1:] == ["gpus"]
+        branch |= part in ("all", "count", "part") and plain[-1:] == ["gpus"]
         if part != "[key]" and not branch:
             plain.append(part)
     return plain

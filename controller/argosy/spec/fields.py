@@ -209,12 +209,25 @@ def _requirement(text: str) -> str:
 ALL_GPUS = "ALL"
 
 
+GPU_PARTS = (0.125, 0.25, 0.5)  # of g6f and gr6f instances (aws.md 7.1)
+
+
 def _all_or_count(given: Any) -> str:
-    return "all" if given == ALL_GPUS else "count"
+    if given == ALL_GPUS:
+        return "all"
+    return "part" if isinstance(given, float) and 0 < given < 1 else "count"
+
+
+def _gpu_part(given: float) -> float:
+    if given not in GPU_PARTS:
+        raise refused(f"{given:g} is no part of a GPU that EC2 offers: 0.125, 0.25 or 0.5")
+    return given
 
 
 GpuCount = Annotated[
-    Annotated[int, Field(ge=0, le=16), Tag("count")] | Annotated[Literal["ALL"], Tag("all")],
+    Annotated[int, Field(ge=0, le=16), Tag("count")]
+    | Annotated[float, AfterValidator(_gpu_part), WithJsonSchema({"enum": [*GPU_PARTS]}), Tag("part")]
+    | Annotated[Literal["ALL"], Tag("all")],
     Discriminator(_all_or_count),
 ]
 

@@ -91,7 +91,7 @@ class ResourcesSpec(Strict):
     memory: int = Field(
         default=1024, ge=6, le=MEMORY_LIMIT_MIB, description="MiB; a hard limit: a task that exceeds it is killed."
     )
-    gpus: GpuCount = Field(default=0, description="Whole GPUs, pinned to the task; `ALL`: those of an instance.")
+    gpus: GpuCount = Field(default=0, description="GPUs, pinned to the task. ALL: an instance's; 0.25: a part, on g6f.")
     gpu_share: GpuShareSpec | None = Field(
         default=None, description="A part of one GPU, which the task shares with others; in place of gpus."
     )

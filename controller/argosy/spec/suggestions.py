@@ -64,11 +64,12 @@ def _as_gpus(name: str, given: Any) -> str:
     if name != "gpus":
         return ""
     if is_number:
-        return f"write {_SHARE} for a part of one GPU" if 0 < given < 1 else ""
+        return f"or write {_SHARE} for a part of any" if 0 < given < 1 else ""
     if not isinstance(given, str) or given.lower() == "all":
         return "write ALL" if isinstance(given, str) else ""
     named = _MODEL_AND_COUNT.fullmatch(given)
-    count = (f"gpus: {named[2]}" if named[2].isdecimal() else _SHARE) if named else ""
+    is_part = named is not None and named[1] == "L4" and named[2] in ("0.125", "0.25", "0.5")
+    count = (f"gpus: {named[2]}" if is_part or named[2].isdecimal() else _SHARE) if named else ""
     return f"write gpuModel: {named[1]} and {count}" if named else ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -98,7 +99,8 @@ def needs_of(resources: ResourcesSpec) -> Resources:
     if isinstance(resources.gpus, str):
         raise ValueError("resources.gpus: ALL means a number of GPUs to a deployment only")
     share_mib = resources.gpu_share.memory_mib if resources.gpu_share else 0
-    return Resources(round(resources.vcpus * CPU_UNITS_PER_VCPU), resources.memory, resources.gpus, share_mib)
+    gpus = math.ceil(resources.gpus)  # a part of a GPU is one device
+    return Resources(round(resources.vcpus * CPU_UNITS_PER_VCPU), resources.memory, gpus, share_mib)
 
 
 def _of_resources(resources: ResourcesSpec) -> dict[str, Any]:
@@ -107,6 +109,7 @@ def _of_resources(resources: ResourcesSpec) -> dict[str, Any]:
         "needs": needs,
         "gpu_share_mib": needs.gpu_share_mib,
         "gpu_compute_percent": (share and share.max_compute_percent) or 0,
+        "gpu_part": f"{resources.gpus:g}" if resources.gpus != needs.gpus else "",
         "gpu_model": resources.gpu_model,
         "gpu_memory_mib": resources.gpu_memory_mib or 0,
         "disk_gib": resources.disk_gib or 0,

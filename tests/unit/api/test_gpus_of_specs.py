@@ -18,7 +18,6 @@ TYPES = {
     "g5.12xlarge": Resources(49_152, 180_000, 4),
 }
 OF_ALL = replace(LIMITS, shapes=TYPES)
-UNSHARED = replace(LIMITS, shapes={"p3.2xlarge": Resources(8192, 60_000, 1)})
 SHARE = {"memoryMib": 8000}
 
 
@@ -43,13 +42,21 @@ SHARE = {"memoryMib": 8000}
         ),
         (
             {"gpus": 0.25},
-            "gpus: must be a whole number, not the number 0.25; write gpuShare: {memoryMib: 8000} for a part of one"
-            " GPU",
+            "gpus: asks for 0.25 of a GPU, but the instance types of this deployment have whole GPUs only",
+        ),
+        (
+            {"gpus": 0.3},
+            "gpus: 0.3 is no part of a GPU that EC2 offers: 0.125, 0.25 or 0.5; or write gpuShare: {memoryMib: 8000}"
+            " for a part of any",
         ),
         (
             {"gpus": "A10G:0.25"},
             'gpus: must be a whole number, not the text "A10G:0.25"; write gpuModel: A10G and gpuShare: {memoryMib:'
             " 8000}",
+        ),
+        (
+            {"gpus": "L4:0.25"},
+            'gpus: must be a whole number, not the text "L4:0.25"; write gpuModel: L4 and gpus: 0.25',
         ),
         (
             {"gpus": "A10G:2"},
@@ -79,9 +86,20 @@ def test_each_mistake_about_gpus_is_told_in_one_sentence(resources: dict[str, An
     assert [each for each in found[1:] if not each.startswith("resources.vcpus: asks")] == []
 
 
-def test_a_share_of_gpus_that_cannot_be_shared_is_refused_with_their_model() -> None:
-    sentence = "resources.gpuShare: no instance type of this deployment shares GPUs: its V100 GPUs cannot be shared"
-    assert faults(spec(resources={"gpuShare": SHARE}), UNSHARED) == [sentence]
+@pytest.mark.parametrize(("kind", "its"), [("p3.2xlarge", "V100"), ("g6f.2xlarge", "parts of L4")])
+def test_a_share_of_gpus_that_cannot_be_shared_is_refused_with_their_model(kind: str, its: str) -> None:
+    limits = replace(LIMITS, shapes={kind: Resources(8192, 30_000, 1)})
+    sentence = f"no instance type of this deployment shares GPUs: its GPUs are {its}, which cannot be shared"
+    assert faults(spec(resources={"gpuShare": SHARE}), limits) == [f"resources.gpuShare: {sentence}"]
+
+
+def test_whole_gpus_and_parts_of_one_are_told_apart() -> None:
+    types = {"g6f.2xlarge": Resources(8192, 30_000, 1), "c5.xlarge": Resources(4096, 7500, 0)}
+    only_parts, has = replace(LIMITS, shapes=types), "but the instance types of this deployment have 0.25"
+    assert faults(spec(resources={"gpus": 1}), only_parts) == [f"resources.gpus: asks for whole GPUs, {has}"]
+    assert faults(spec(resources={"gpus": 0.5}), only_parts) == [f"resources.gpus: asks for 0.5 of a GPU, {has}"]
+    terms = admit(spec(resources={"gpus": 0.25}), only_parts, SOURCES).terms
+    assert (terms.needs.gpus, terms.gpu_part) == (1, "0.25")
 
 
 @pytest.mark.parametrize(("resources", "gpus"), [({"vcpus": 8}, 4), ({"memory": 100_000}, 4), ({"gpuModel": "T4"}, 1)])

@@ -18,7 +18,7 @@ NEW = {
     "vcpus": 2, "memoryMib": 4096, "gpus": 0, "gpuModel": None, "gpuMemoryMib": 0, "architecture": "x86_64",
 }  # fmt: skip
 
-UNLISTED = {"c8i", "m8i", "g7", "g7e", "p6-b200", "p6-b300", "gr6", "p4de", "p5en"}  # in some Regions
+UNLISTED = {"c8i", "m8i", "g7", "g7e", "p6-b200", "p6-b300", "gr6", "g6f", "gr6f", "p4de", "p5en"}  # in some Regions
 
 
 def shipped(name: str) -> Any:

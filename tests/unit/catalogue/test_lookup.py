@@ -6,7 +6,6 @@ import gzip
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -62,7 +61,7 @@ def test_a_gpu_can_be_shared_up_to_what_its_driver_leaves_and_neither_a_vgpu_sli
         "c5.large": 0,
         "p3.2xlarge": 0,
     }  # of 16,384 and 144,384
-    assert replace(catalogue["g6.xlarge"], name="g6f.xlarge").shared_gpu_mib == 0
+    assert catalogue["g6f.xlarge"].shared_gpu_mib == 0
 
 
 def test_registered_memory_stays_below_what_aws_measured_on_an_m4_large() -> None:
@@ -124,14 +123,21 @@ def test_the_gpus_of_every_type_are_those_that_ec2_describes() -> None:
     packed = (files("moto.ec2") / "resources" / "instance_types.json.gz").read_bytes()
     described = json.loads(gzip.decompress(packed))
     shown = {
-        name: [(gpu["Count"], gpu["Name"], gpu["MemoryInfo"]["SizeInMiB"]) for gpu in found["GpuInfo"]["Gpus"]]
+        name: [
+            (gpu["Count"] or gpu["LogicalGpuCount"], gpu["Name"], gpu["MemoryInfo"]["SizeInMiB"])
+            for gpu in found["GpuInfo"]["Gpus"]
+        ]
         for name, found in described.items()
         if "GpuInfo" in found
     }
     ours = {name: [(each.gpus, each.gpu_model, each.gpu_memory_mib)] for name, each in load_catalogue().items()}
     of_today = {name for name in shown if name.startswith(("g4dn", "g5", "g6", "g7", "gr6", "p4", "p5", "p6"))}
     left_out = {name for name in of_today - ours.keys() if not name.endswith(".metal")}
-    assert {name.split(".")[0] for name in left_out} == {"g6f", "gr6f", "p5e"}
+    assert {name.split(".")[0] for name in left_out} == {"p5e"}
     assert {name: ours[name] for name in of_today & ours.keys()} == {
         name: shown[name] for name in of_today & ours.keys()
     }
+    sizes = {name: described[name]["GpuInfo"]["Gpus"][0].get("GpuPartitionSize", 1) for name in of_today & ours.keys()}
+    parts = {name: f"{size:g}" for name, size in sizes.items() if size < 1}
+    assert len(parts) == 5
+    assert parts == {name: kind.gpu_part for name, kind in load_catalogue().items() if kind.gpu_part}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -70,7 +71,7 @@ def _needs(resources: Mapping[str, Any]) -> Resources:
     usual = ResourcesSpec()
     vcpus = float(resources.get("vcpus", usual.vcpus))
     memory, gpus = resources.get("memory", usual.memory), resources.get("gpus", usual.gpus)
-    return Resources(round(vcpus * CPU_UNITS_PER_VCPU), int(memory), int(gpus))
+    return Resources(round(vcpus * CPU_UNITS_PER_VCPU), int(memory), math.ceil(gpus))
 
 
 def _for_image(
@@ -112,6 +113,9 @@ def _with_gpus(
     Raises TypeError for values of another type than the fields'.
     """
     model, memory_mib = resources.get("gpuModel"), resources.get("gpuMemoryMib") or 0
+    shapes, fault = _of_parts(resources.get("gpus") or 0, shapes)
+    if fault is not None:
+        return {}, [fault]
     if model is None and not memory_mib:
         return shapes, []
     known = {name: load_catalogue()[name] for name in shapes if name in load_catalogue()}
@@ -127,6 +131,20 @@ def _with_gpus(
     return {}, [Fault("resources.gpuMemoryMib", sentence if most else _NO_TYPE)]
 
 
+def _of_parts(gpus: float, shapes: Mapping[str, Resources]) -> tuple[Mapping[str, Resources], Fault | None]:
+    """The shapes without those of types with another part of a GPU, and a fault. Raises TypeError."""
+    parts = {name: load_catalogue()[name].gpu_part if name in load_catalogue() else "" for name in shapes}
+    if not gpus:
+        return shapes, None
+    wanted = f"{gpus:g}" if gpus < 1 else ""
+    found = {name: shape for name, shape in shapes.items() if not shape.gpus or parts[name] == wanted}
+    if any(shape.gpus for shape in found.values()) or not any(shape.gpus for shape in shapes.values()):
+        return found, None
+    there = ", ".join(sorted({part for part in parts.values() if part})) or "whole GPUs only"
+    asked = f"asks for {wanted} of a GPU" if wanted else "asks for whole GPUs"
+    return {}, Fault("resources.gpus", f"{asked}, but the instance types of this deployment have {there}")
+
+
 def _with_share(
     resources: Mapping[str, Any], shapes: Mapping[str, Resources]
 ) -> tuple[Mapping[str, Resources], list[Fault]]:
@@ -139,9 +157,10 @@ def _with_share(
     if asked <= most:
         return {name: shapes[name] for name, mib in offered.items() if asked <= mib}, []
     sentence = f"asks for {asked} MiB of a GPU, but this deployment's GPUs have {most} MiB at most to share"
-    models = sorted({str(load_catalogue()[name].gpu_model) for name in offered if load_catalogue()[name].gpus})
+    kinds = [load_catalogue()[name] for name in offered if load_catalogue()[name].gpus]
+    models = sorted({f"parts of {kind.gpu_model}" if kind.gpu_part else str(kind.gpu_model) for kind in kinds})
     none = "no instance type of this deployment shares GPUs"
-    none += f": its {', '.join(models)} GPUs cannot be shared" if models else ""
+    none += f": its GPUs are {', '.join(models)}, which cannot be shared" if models else ""
     return {}, [Fault("resources.gpuShare", sentence if most else none)]
 
 

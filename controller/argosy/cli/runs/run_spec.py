@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class Terms:
 
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="vCPUs of a task. Default 1.")] = None
     memory: Annotated[str | None, typer.Option("--memory", metavar="MIB", help="MiB of a task. Default 1024.")] = None
-    gpus: Annotated[str | None, typer.Option("--gpus", metavar="N|ALL", help="GPUs of a task.")] = None
+    gpus: Annotated[str | None, typer.Option("--gpus", metavar="N|ALL", help="GPUs of a task; 0.25: of a g6f.")] = None
     gpu_share: Annotated[
         int | None, typer.Option("--gpu-share", metavar="MIB", help="MiB of a GPU that it shares with other tasks.")
     ] = None
@@ -163,8 +164,10 @@ def _json(file: Path, number: int, line: str) -> Any:
         raise CliError(f"{file}:{number}: not JSON: {fault}.", next_step="in a .jsonl each line is a value") from fault
 
 
-def _number(text: str | None) -> int | str | None:
+def _number(text: str | None) -> float | str | None:
     """Anything else is for the spec's checks."""
+    if text and re.fullmatch(r"0?\.[0-9]+", text):
+        return float(text)
     return int(text) if text and text.removeprefix("-").isdecimal() else text
 
 

@@ -17,6 +17,7 @@ MAX_BYTES = 64 * 1024
 MAX_CONTAINERS = 10
 MAX_CONSTRAINTS = 10
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
+_GPUS = re.compile(r"[1-9][0-9]{0,2}|0\.(125|25|5)")
 
 
 def checked_body(request: JSON) -> JSON:
@@ -81,13 +82,13 @@ def _check_container(container: JSON, task_memory: int | None) -> None:
 
 
 def check_gpus(container: JSON) -> None:
-    """Whole GPUs, or a share of one by nvidiaMps: the fractions of g6f and "ALL" are beyond this model (aws.md 7.1).
-    Raises Refusal."""
+    """Whole GPUs, a part of one, or a share of one by nvidiaMps: "ALL" is beyond this model (aws.md 7.1). Raises
+    Refusal."""
     for each in container.get("resourceRequirements") or ():
         value, sharing = each.get("value"), each.get("sharingStrategy")
         if sharing is not None and (value is not None or each["type"] != "GPU"):
             raise Refusal("ClientException", "Specify either value or sharingStrategy for a resource requirement.")
-        if each["type"] == "GPU" and sharing is None and not re.fullmatch(r"[1-9][0-9]{0,2}", value or ""):
+        if each["type"] == "GPU" and sharing is None and not _GPUS.fullmatch(value or ""):
             raise Refusal("ClientException", f"GPU resource requirement {value!r} must be a positive integer.")
 
 

@@ -9,6 +9,11 @@ from typing import Any
 JSON = dict[str, Any]
 
 
+GPU_PARTS = {  # aws.md 7.1
+    **dict.fromkeys(("g6f.large", "g6f.xlarge"), "0.125"),
+    "g6f.2xlarge": "0.25",
+    **dict.fromkeys(("g6f.4xlarge", "gr6f.4xlarge"), "0.5"),
+}
 GPU_SHARING = "ecs.capability.gpu-sharing-mps"  # an attribute of instances whose GPUs can be shared
 UNKNOWN, HEALTHY, UNHEALTHY = "UNKNOWN", "HEALTHY", "UNHEALTHY"  # healthStatus
 
@@ -23,6 +28,7 @@ class TaskNeeds:
     gpus: Mapping[str, int]
     shares: Mapping[str, int]
     ports: frozenset[tuple[int, str]]
+    gpu_part: str = ""
 
     @property
     def gpu_count(self) -> int:
@@ -169,6 +175,11 @@ class ContainerInstance:
     def free_gpu_ids(self) -> list[str]:
         """Of the GPUs without any container."""
         return [gpu.id for gpu in self.gpus.values() if not gpu.containers]
+
+    @property
+    def gpu_part(self) -> str:
+        """The part of a GPU that its type has; "" = its GPUs are whole."""
+        return GPU_PARTS.get(self.attributes.get("ecs.instance-type") or "", "")
 
     @property
     def shares_gpus(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,13 +31,21 @@ def needs_of(definition: TaskDefinition, overrides: Mapping[str, Any]) -> TaskNe
         gpus={each["name"]: count for each in merged if (count := gpu_count(each))},
         shares={each["name"]: gpu_share_mib(share) for each in merged if (share := gpu_sharing(each))},
         ports=frozenset(_host_ports(merged, host_mode)),
+        gpu_part=next(filter(None, map(gpu_part, merged)), ""),
     )
 
 
 def gpu_count(container: Mapping[str, Any]) -> int:
-    """How many whole GPUs a container definition (or override) asks for. Values were checked at registration."""
+    """How many GPUs a container definition (or override) asks for; a part of one is one. Values were checked at
+    registration."""
     requirements: Iterable[Mapping[str, Any]] = container.get("resourceRequirements") or ()
-    return sum(int(each.get("value") or 0) for each in requirements if each["type"] == "GPU")
+    return sum(math.ceil(float(each.get("value") or 0)) for each in requirements if each["type"] == "GPU")
+
+
+def gpu_part(container: Mapping[str, Any]) -> str:
+    """The part of a GPU that a container definition (or override) asks for; "" = none, or whole ones."""
+    requirements: Iterable[Mapping[str, Any]] = container.get("resourceRequirements") or ()
+    return next((each["value"] for each in requirements if str(each.get("value", "")).startswith("0.")), "")
 
 
 def gpu_sharing(container: Mapping[str, Any]) -> JSON | None:
@@ -76,6 +85,8 @@ def shortfall(instance: ContainerInstance, needs: TaskNeeds, required: Iterable[
         return "RESOURCE:PORTS"
     if needs.shares and not instance.shares_gpus:
         return "ATTRIBUTE"
+    if needs.gpus and instance.gpu_part != needs.gpu_part:
+        return "RESOURCE:GPU"
     if needs.gpu_count > len(instance.free_gpu_ids) or (needs.shares and not _with_room(instance, needs)):
         return "RESOURCE:GPU"
     declares = any(name.startswith(_DOCKER_API) for name in instance.attributes)

@@ -17,6 +17,7 @@ from argosy.model.instance_types import (
     CELL_ATTRIBUTE,
     GPU_MEMORY_ATTRIBUTE,
     GPU_MODEL_ATTRIBUTE,
+    GPU_PART_ATTRIBUTE,
     GPU_SHARING_ATTRIBUTE,
     PURCHASE_ATTRIBUTE,
 )
@@ -126,7 +127,10 @@ def batch_of(
         count=count,
         group=run.group,
         disk_gib=run.terms.disk_gib,
-        constraints=_where(run.terms) + _architecture(run) + _purchase(may_buy or _last_decided(run)),
+        constraints=_where(run.terms)
+        + _whole_gpus(run, moment)
+        + _architecture(run)
+        + _purchase(may_buy or _last_decided(run)),
         strategy=run.terms.strategy,
         host_ports=run.host_ports,
         max_per_instance=run.terms.max_tasks_per_instance,
@@ -154,6 +158,13 @@ def standing_constraints(terms: RunTerms) -> tuple[str, ...]:
     return _where(terms) + always
 
 
+def _whole_gpus(run: Run, moment: Moment) -> tuple[str, ...]:
+    """Keeps tasks with whole GPUs off parts of one. Tasks that differ in constraints are bought for apart, so there is
+    none where no part can be bought."""
+    has_whole = run.needs.gpus and not run.terms.gpu_part
+    return (f"not(attribute:{GPU_PART_ATTRIBUTE} exists)",) if has_whole and moment.has_gpu_parts else ()
+
+
 def _architecture(run: Run) -> tuple[str, ...]:
     """An instance that does not state its architecture is x86."""
     if run.architecture == "any":
@@ -168,6 +179,8 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
         found += (f"attribute:{GPU_MODEL_ATTRIBUTE} == {terms.gpu_model}",)
     if terms.gpu_memory_mib:
         found += (f"attribute:{GPU_MEMORY_ATTRIBUTE} >= {terms.gpu_memory_mib}",)
+    if terms.gpu_part:
+        found += (f"attribute:{GPU_PART_ATTRIBUTE} == {terms.gpu_part}",)
     if terms.gpu_share_mib:
         found += (f"attribute:{GPU_SHARING_ATTRIBUTE} exists",)
     if terms.needs_runner:

@@ -47,7 +47,7 @@ class TaskTerms:
 
     vcpus: float = 1
     memory: int = 1024
-    gpus: int | Literal["ALL"] = 0
+    gpus: float | Literal["ALL"] = 0
     gpu_share: int = 0
     image: str | None = None
     attempts: int = 3

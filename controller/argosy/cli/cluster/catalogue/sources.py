@@ -67,18 +67,20 @@ def read_region(session: Session, region: str, patterns: list[str]) -> RegionFig
 
 
 def _take_type(found: RegionFigures, view: Mapping[str, Any]) -> None:
-    """Types that Argosy cannot use are left out: no ECS image runs on them, or their GPUs are not whole NVIDIA GPUs."""
+    """Types that Argosy cannot use are left out: no ECS image runs on them, or their GPUs are not NVIDIA's. A part
+    of a GPU counts as one."""
     gpus = view.get("GpuInfo", {}).get("Gpus", [])
-    whole = all(gpu.get("Manufacturer") == "NVIDIA" and gpu.get("Count", 0) >= 1 for gpu in gpus)
+    counts = [gpu.get("Count") or gpu.get("LogicalGpuCount", 0) for gpu in gpus]
+    usable = all(gpu.get("Manufacturer") == "NVIDIA" for gpu in gpus) and all(counts)
     other = any(view.get(part) for part in ("InferenceAcceleratorInfo", "NeuronInfo", "FpgaInfo"))
     supported = view["ProcessorInfo"]["SupportedArchitectures"]
     architecture = next((each for each in ("x86_64", "arm64") if each in supported), None)
-    if view.get("BareMetal") or other or not (architecture and whole):
+    if view.get("BareMetal") or other or not (architecture and usable):
         return
     found.types[view["InstanceType"]] = {
         "vcpus": view["VCpuInfo"]["DefaultVCpus"],
         "memoryMib": view["MemoryInfo"]["SizeInMiB"],
-        "gpus": sum(gpu["Count"] for gpu in gpus),
+        "gpus": sum(counts),
         "gpuModel": gpus[0]["Name"] if gpus else None,
         "gpuMemoryMib": gpus[0]["MemoryInfo"]["SizeInMiB"] if gpus else 0,
         "architecture": architecture,
