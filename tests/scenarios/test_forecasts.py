@@ -33,6 +33,24 @@ def test_the_actual_cost_and_time_lie_inside_the_forecast(tasks: int, work_s: fl
     assert reply["seconds"]["low"] <= took_s <= reply["seconds"]["high"]
 
 
+@pytest.mark.parametrize("share", [{"gpuShare": {"memoryMib": 5_000}}, {"gpuShare": {"memoryMib": 10_000}}])
+def test_the_actual_cost_and_time_of_tasks_that_share_gpus_lie_inside_the_forecast(share: dict[str, Any]) -> None:
+    types = ("g5.xlarge", "g5.12xlarge")
+    cluster = Controlled(types=types, work_s=300.0, boot_s=60.0)
+    wanted = {"array": {"size": 60, "expectedSeconds": 300}, "resources": {"vcpus": 0.5, "memory": 1000, **share}}
+    container = {"image": "argosy/pytorch-inference-gpu", "command": ["work"]}
+    reply = planned(cluster, spec(container=container, **wanted), types)
+    cluster.submit(60, **wanted)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert reply["costUsd"]["low"] <= record.cost_usd <= reply["costUsd"]["high"]
+    assert reply["seconds"]["low"] <= record.stopped_at - record.submitted_at <= reply["seconds"]["high"]
+    state = cluster.controllers[0].state
+    assert state is not None
+    kinds = {state.instances[name].instance_type for name in record.instances}
+    assert {row["instanceType"] for row in reply["instances"]} == kinds
+
+
 def test_inference_on_shared_gpus_is_planned_at_a_fifth_of_the_price_of_whole_ones() -> None:
     """Its measured speeds: 878 images/s of one process with an H200, 6,023 of eight that share one."""
     folder = IMAGES / "pytorch-inference"

@@ -105,6 +105,17 @@ def test_a_share_waits_with_a_reason_where_instances_join_without_mps() -> None:
     assert cluster.record(RUN_ID).counts[TaskStatus.SUCCEEDED] == 2
 
 
+def test_in_local_mode_the_reason_names_the_program_that_is_missing_and_no_ami() -> None:
+    cluster, _ = world("g5.xlarge", gpus_unshared="nvidia-cuda-mps-control is not installed")
+    usual = cluster.world.agent_behaviour
+    cluster.world.agent_behaviour = lambda instance: replace(usual(instance), shares_gpus=False)
+    cluster.submit(2, resources=SHARE)
+    cluster.run_for(1_800)
+    said = "tasks cannot share the GPUs of this machine: nvidia-cuda-mps-control is not installed; tried again at"
+    assert cluster.explained().startswith(said)
+    assert "AMI" not in cluster.explained()
+
+
 OTHER = "other-261121-062735-bbbb"
 
 

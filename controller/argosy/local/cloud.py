@@ -149,7 +149,7 @@ class LocalAws:
 
     def _mps_daemons(self) -> dict[str, MpsDaemon]:
         """By the id of each GPU of this machine that tasks can share."""
-        if not self.options.gpus or not can_share(self.options.gpus):
+        if not can_share(self.options.gpus):
             return {}
         folder = self._scratch()
         found = {gpu.id: MpsDaemon(gpu, folder / str(place)) for place, gpu in enumerate(self.options.gpus)}

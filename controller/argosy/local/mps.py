@@ -26,13 +26,14 @@ class MpsError(Exception):
 
 def can_share(gpus: Sequence[Gpu]) -> bool:
     """Whether tasks can share them: whole GPUs of NVIDIA, on a machine that has the daemon's program."""
-    whole = all(gpu.maker is Maker.NVIDIA and not gpu.id.startswith("MIG-") for gpu in gpus)
-    return whole and shutil.which(CONTROL) is not None
+    return bool(gpus) and not why_not_shared(gpus)
 
 
-def why_not_shared() -> str:
-    """Of GPUs that `can_share` refuses."""
-    return "that takes whole GPUs of NVIDIA" if shutil.which(CONTROL) else f"{CONTROL} is not installed"
+def why_not_shared(gpus: Sequence[Gpu]) -> str:
+    """What is missing; "" if nothing is."""
+    if not all(gpu.maker is Maker.NVIDIA and not gpu.id.startswith("MIG-") for gpu in gpus):
+        return "that takes whole GPUs of NVIDIA"
+    return "" if shutil.which(CONTROL) or not gpus else f"{CONTROL} is not installed"
 
 
 def limits_of(sharing: Mapping[str, Any]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from argosy.local.agents.agent import Host
 from argosy.local.containers import mourner
 from argosy.local.containers.container import Surroundings, container_of
 from argosy.local.containers.images import Image
+from argosy.local.deployment import Names
 from argosy.local.gpus import Gpu, Maker
-from argosy.local.mps import MpsDaemon, MpsError, can_share, limits_of
+from argosy.local.lambdas.deployed import specs
+from argosy.local.mps import MpsDaemon, MpsError, can_share, limits_of, why_not_shared
+from argosy.local.options import LocalOptions
 from tests.fakes.mps import install_mps
 
 GPU = Gpu("GPU-a", "0", "NVIDIA H200", 143_771)
@@ -86,8 +90,21 @@ def test_only_whole_gpus_of_nvidia_are_shared_and_only_with_the_daemons_program(
     assert can_share([GPU, replace(GPU, id="GPU-b")])
     assert not can_share([GPU, replace(GPU, id="MIG-c")])
     assert not can_share([replace(GPU, maker=Maker.AMD)])
+    assert why_not_shared([GPU, replace(GPU, id="MIG-c")]) == "that takes whole GPUs of NVIDIA"
+    assert why_not_shared([GPU]) == why_not_shared([]) == ""
     (bin_folder / "nvidia-cuda-mps-control").unlink()
     assert not can_share([GPU])
+    assert why_not_shared([]) == ""
+
+
+def test_the_controller_of_local_mode_knows_what_is_missing_to_share_gpus(bin_folder: Path) -> None:
+    def told(*gpus: Gpu) -> str:
+        made = specs(LocalOptions(gpus=gpus), Names("argosy", "1", "us-east-1"), "http://127.0.0.1:1", "queue")
+        return str(json.loads(made[1].environment["ARGOSY_POLICY"])["gpus_unshared"])
+
+    (bin_folder / "nvidia-cuda-mps-control").unlink()
+    assert told(GPU) == "nvidia-cuda-mps-control is not installed"
+    assert told() == ""
 
 
 def test_a_container_is_told_its_limits_and_its_daemon(daemon: MpsDaemon, tmp_path: Path) -> None:

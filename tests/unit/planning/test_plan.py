@@ -102,6 +102,33 @@ def test_where_all_instances_are_one_machine_its_cores_are_what_there_is() -> No
     assert seconds[1] > 10 * seconds[0]
 
 
+SHARE = {"vcpus": 0.5, "memory": 1000, "gpuShare": {"memoryMib": 10_000}}
+
+
+def test_tasks_with_a_share_are_planned_by_the_memory_of_a_gpu() -> None:
+    reply = planned(state_with(*CPU, fleet("g5.xlarge")), 40, resources=SHARE)
+    (row,) = reply["instances"]
+    assert (row["instanceType"], row["count"], row["tasksAtATime"]) == ("g5.xlarge", 20, 2)
+    assert reply["places"] == 40
+
+
+def test_four_shares_to_a_gpu_cost_less_than_two_and_these_less_than_whole_gpus() -> None:
+    gpus = fleet("g5.xlarge")
+    sizes: list[dict[str, Any]] = [{"gpuShare": {"memoryMib": mib}} for mib in (5_000, 10_000)]
+    costs = [
+        planned(state_with(gpus), 640, resources={"vcpus": 0.5, "memory": 1000, **size})["costUsd"]["expected"]
+        for size in [*sizes, {"gpus": 1}]
+    ]
+    assert costs[0] < 0.6 * costs[1] < 0.4 * costs[2]
+
+
+def test_a_share_that_no_gpu_holds_is_possible_nowhere_and_the_plan_says_why() -> None:
+    reply = planned(state_with(*CPU, fleet("g5.xlarge")), 4, resources={**SHARE, "gpuShare": {"memoryMib": 22_000}})
+    assert (reply["possible"], reply["instances"]) == (False, [])
+    why = {kind: row["reason"] for row in reply["rejected"] for kind in row["instanceTypes"]}
+    assert why["g5.xlarge"] == "no GPU is sure to have 22,000 MiB free"
+
+
 def test_room_that_is_there_is_used_first() -> None:
     reply = planned(state_with(fleet(), host(), container_instance()), tasks=2)
     assert (reply["placesHere"], reply["instances"]) == (2, [])

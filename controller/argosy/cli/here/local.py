@@ -200,11 +200,11 @@ def machine(options: LocalOptions) -> str:
     import psutil
 
     from argosy.local.gpus import described
-    from argosy.local.mps import can_share, why_not_shared
+    from argosy.local.mps import why_not_shared
 
     gib = round(psutil.virtual_memory().total / 1024**3)
     found = described(options.gpus) if options.gpus else "simulated GPUs"
-    lacks = "" if can_share(options.gpus) or not options.gpus else f" Its GPUs are not shared: {why_not_shared()}."
+    lacks = f" Its GPUs are not shared: {why}." if (why := why_not_shared(options.gpus)) else ""
     return f"This machine: {os.cpu_count()} cores, {gib} GiB, {found}.{lacks}"
 
 

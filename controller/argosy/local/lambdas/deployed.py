@@ -12,6 +12,7 @@ from argosy.local.containers.images import ImageStore
 from argosy.local.deployment import Names, function_environment
 from argosy.local.forks import Forks
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
+from argosy.local.mps import why_not_shared
 from argosy.local.options import LocalOptions, package_root
 
 API_TIMEOUT_S = 60.0
@@ -25,7 +26,7 @@ def specs(options: LocalOptions, names: Names, endpoint: str, queue_url: str) ->
         **child_environment(endpoint, names.region),
         **function_environment(options.settings, names, queue_url),
         "ARGOSY_LOOP": json.dumps(dict(options.loop)),
-        "ARGOSY_POLICY": json.dumps(dict(options.policy)),
+        "ARGOSY_POLICY": json.dumps({**options.policy, "gpus_unshared": why_not_shared(options.gpus)}),
         "ARGOSY_IMAGES": json.dumps(image_folders(options)),
         "ARGOSY_CALL_RATES": json.dumps({"times": options.call_rates}),
         "PYTHONPATH": str(package_root()),

@@ -113,18 +113,24 @@ def _out_of_reach(moment: Moment, able: Sequence[Offer]) -> str:
                 ami = pool.cell, image_of(pool.instance_type)
                 is_unshared = ami in without_sharing and ami not in without_runner
                 bare.append((without_sharing[ami], MPS) if is_unshared else (without_runner.get(ami, now), RUNNER))
-    return _in_one_sentence(short, broken, expensive, bare)
+    return _in_one_sentence(short, broken, expensive, bare, moment.policy.gpus_unshared)
 
 
 def _in_one_sentence(
-    short: list[tuple[float, str]], broken: list[tuple[float, str]], expensive: list[str], bare: list[tuple[float, str]]
+    short: list[tuple[float, str]],
+    broken: list[tuple[float, str]],
+    expensive: list[str],
+    bare: list[tuple[float, str]],
+    unshared: str,
 ) -> str:
     """short: offers that cool off for lack of capacity, until when and why. broken: those that only an operator can
     restore. `expensive`: those above a price cap, and by how much. bare: when those are tried again whose last
-    instances joined without something, and without what."""
+    instances joined without something, and without what. unshared: why this machine's GPUs are not shared, if so."""
     also = f"; {len(expensive)} offers are above the price caps" if expensive else ""
     if bare and not broken and not short:
         again_at, what = min(bare)
+        if what == MPS and unshared:
+            return f"tasks cannot share the GPUs of this machine: {unshared}; tried again at {time_of_day(again_at)}"
         sentence = f"instances joined without {what}, so no more are bought for it; tried again at"
         return f"{sentence} {time_of_day(again_at)} ({_REMEDIES[what]}){also}"
     also += f"; {len(bare)} offers are for instances that join without {min(bare)[1].partition(',')[0]}" if bare else ""
