@@ -227,12 +227,17 @@ def _on_demand(arns: Arns) -> list[iam.PolicyStatement]:
     with_template: dict[str, str | list[str]] = {"ec2:LaunchTemplate": ec2("launch-template")}
     made: dict[str, str | list[str]] = {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}
     images = [f"arn:{arns.partition}:ec2:{cell}::image/*" for cell in arns.settings.cells]
+    named = arns.settings.capacity_reservations.items()
+    reserved = [arns.of("ec2", f"capacity-reservation/{each}", cell) for cell, ids in named for each in ids]
     return [
         allow(["ec2:CreateFleet"], ec2("fleet"), StringEquals=tagged),
         allow(["ec2:CreateFleet", "ec2:RunInstances"], ec2("launch-template"), StringEquals=ours),
-        allow(["ec2:CreateFleet"], [*images, *ec2("instance", "subnet", "volume")]),
+        allow(["ec2:CreateFleet"], [*images, *reserved, *ec2("instance", "subnet", "volume")]),
         allow(["ec2:RunInstances"], ec2("instance"), ArnLike=with_template),
-        allow(["ec2:RunInstances"], [*images, *ec2("network-interface", "security-group", "subnet", "volume")]),
+        allow(
+            ["ec2:RunInstances"],
+            [*images, *reserved, *ec2("network-interface", "security-group", "subnet", "volume")],
+        ),
         allow(["ec2:CreateTags"], ec2("fleet", "instance", "volume"), StringEquals=made),
     ]
 
@@ -263,13 +268,14 @@ def ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:
 
 def _market(arns: Arns) -> list[str]:
     """The calls for prices and offered types, and for placement scores and the account's interruptions if the owner
-    wants them."""
+    wants them, and for the Capacity Reservations that the settings name."""
     wanted = {
         "GetSpotPlacementScores": arns.settings.placement_scores,
         "GetCapacityManagerMetricData": arns.settings.capacity_manager,
     }
     asked = [name for name, is_wanted in wanted.items() if is_wanted]
     zones = ["DescribeAvailabilityZones"] if asked else []
+    asked += ["DescribeCapacityReservations"] if arns.settings.capacity_reservations else []
     return [f"ec2:{name}" for name in ("DescribeInstanceTypeOfferings", "DescribeSpotPriceHistory", *zones, *asked)]
 
 

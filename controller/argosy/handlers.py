@@ -367,6 +367,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
             ec2=clients.get("ec2", region),
             rates=CallRates.of_aws(time.time, time.sleep, _json("ARGOSY_CALL_RATES").get("times", 1)),
             elbv2=clients.get("elbv2", region) if region in with_groups else None,
+            reservations=frozenset(settings.capacity_reservations.get(region, ())),
         )
         for region in settings.cells
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from botocore.exceptions import ReadTimeoutError
+
 from tests.fakes.aws import refusal
 from tests.scenarios.controlled import Controlled
 
@@ -47,3 +49,21 @@ def refusing(cluster: Controlled, service: str) -> Refusing:
     setattr(cluster, service, client)
     cluster.controllers = [cluster.controller()]
     return client
+
+
+class LosesReplies:
+    """EC2 whose next `left` answers to CreateFleet never arrive."""
+
+    def __init__(self, client: Any, left: int) -> None:
+        self._client, self.left, self.calls = client, left, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def create_fleet(self, **request: Any) -> Any:
+        self.calls += 1
+        answer = self._client.create_fleet(**request)
+        self.left -= 1
+        if self.left >= 0:
+            raise ReadTimeoutError(endpoint_url="https://ec2")
+        return answer

@@ -13,18 +13,20 @@ from argosy.aws.fleets import AwsFleets
 from argosy.aws.offerings import Offerings
 from argosy.aws.on_demand import OnDemandOrders
 from argosy.catalogue.lookup import Overheads
-from argosy.lifecycle import charges, hosts, pools
+from argosy.lifecycle import charges, hosts, pools, reservations
 from argosy.market import cover, offers
 from argosy.model.events import NotCarriedOut
 from argosy.model.state import State
 from argosy.placement import supply
 from argosy.placement.arrays import ENDLESS
 from argosy.scheduler.buying import budget, capacity
+from argosy.scheduler.turns import asks
 from tests.fakes.trials import SMALL, WARM
 from tests.mutations.catalogue import Patch, planned, planted, scenario
 
 FLEETS, OF_POOLS = "tests.scenarios.test_fleets_and_their_instances", "tests.unit.scheduler.buying.test_fleets_of_pools"
 ORDERS = "tests.scenarios.test_on_demand_orders"
+RESERVED = "tests.scenarios.test_reservations"
 WHOLE = "tests.unit.market.test_whole_price"
 PATIENCE = "test_an_hourly_cap_below_every_offer_ends_the_run_exactly_when_its_patience_ends"
 CHOICE = "test_small_instances_are_bought_only_where_they_are_cheaper_with_a_disk_and_an_address_each"
@@ -114,6 +116,44 @@ def refused_orders_are_repeated(patch: Patch) -> None:
     patch.setattr(
         OnDemandOrders, "_failed", lambda self, cell, pool, error: NotCarriedOut(str(failed(self, cell, pool, error)))
     )
+
+
+@planted(
+    "the end of a Capacity Block is not known, so EC2 ends its instances under their tasks",
+    check=scenario(RESERVED, "test_what_runs_at_its_end_is_stopped_before_and_starts_elsewhere", True),
+)
+def blocks_have_no_end(patch: Patch) -> None:
+    patch.setattr(reservations, "_empty_by", lambda seen: 0.0)
+
+
+@planted(
+    "tasks are placed on reserved instances that end before them",
+    check=scenario(RESERVED, "test_a_task_that_would_outlast_a_block_is_placed_elsewhere"),
+)
+def ends_keep_no_task_off(patch: Patch) -> None:
+    patch.setattr(asks, "done_in_time", lambda run, moment: "attribute:ecs.instance-type exists")
+
+
+@planted(
+    "a run pays the on-demand price of an instance whose reservation is paid anyway",
+    check=scenario(RESERVED, "test_a_run_pays_for_disk_and_address_alone"),
+)
+def reserved_instances_are_charged(patch: Patch) -> None:
+    real = hosts._price
+
+    def price(state: State, instance: Any, policy: Any) -> None:
+        real(state, instance, policy)
+        instance.price_usd_per_hour = instance.on_demand_usd_per_hour
+
+    patch.setattr(hosts, "_price", price)
+
+
+@planted(
+    "a reservation that the settings no longer name is used on",
+    check=scenario(RESERVED, "test_instances_of_a_reservation_that_is_gone_are_emptied", "left out of the settings"),
+)
+def gone_reservations_stay(patch: Patch) -> None:
+    patch.setattr(reservations, "miss", lambda state, sweep, policy: None)
 
 
 @planted(

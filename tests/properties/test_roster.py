@@ -27,6 +27,7 @@ from argosy.model.inbox import (
     SharingRequest,
     UpdateRequest,
 )
+from argosy.model.pools import OrderAnswered, ReservationSeen
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.state import State
@@ -133,6 +134,17 @@ def a_daemon(at: float, number: int) -> EnvironmentRequest:
 
 
 CHANGES = ("create", "update", "scale", "freeze", "thaw", "delete")
+
+
+def reserved(drawn: Drawn, at: float) -> ReservationSeen:
+    """A Capacity Block, whose end is near and may move."""
+    state = "expired" if drawn[3] == 7 else "active"
+    ends_at = at + 2_000.0 + 400.0 * drawn[3]
+    return ReservationSeen(
+        "cr-1", CELL, "c5.xlarge", "us-east-1a", "capacity-block", state, 3, drawn[2] % 4, 0.0, ends_at
+    )
+
+
 EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: submitted(RUNS[d[0]], tasks=5, expects_result=d[3] == 7, **FORMS[d[0]]),
     lambda _, d, at: replace(
@@ -149,7 +161,8 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.ClusterScaled(ScaleRequest(at, d[3] % 4, until=at + 60 * (d[1] % 3))),
     lambda _, d, at: DrainAsked(DrainRequest(at, instance_id(d[1]), at + 60 * (d[3] % 3))),
     lambda _, d, at: ConsoleRead(instance_id(d[1]), "argosy boot: no network", at),
-    lambda _, d, at: events.OrderAnswered(f"{CELL}/c5.xlarge/us-east-1a", d[3]),
+    lambda _, d, at: reserved(d, at),
+    lambda _, d, at: OrderAnswered(f"{CELL}/c5.xlarge/us-east-1a", d[3]),
     lambda _, d, at: HostHealthChanged(instance_id(d[1]), "ECS says IMPAIRED" * (d[3] % 2), at),
     lambda s, d, at: events.SharingAsked(SharingRequest(DOCUMENTS[d[3] % 2], s.sharing.revision, at)),
     lambda _, d, at: events.EnvironmentAsked(a_daemon(at, d[3])),

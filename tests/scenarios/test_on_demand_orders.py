@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
 from argosy.emulator.readings import TOTAL_ONLY
 from argosy.model.instances import Purchase
 from argosy.model.pools import Pool
 from argosy.model.runs import RunStatus
 from tests.builders import CELL, RUN_ID
-from tests.fakes.refusing import DENIED, refusing
+from tests.fakes.refusing import DENIED, LosesReplies, refusing
 from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import state_of
 
@@ -55,24 +54,6 @@ def test_one_that_works_for_long_is_seen_in_every_sweep() -> None:
     cluster.run_to_rest()
     assert bought(cluster) == ["on-demand"]
     assert cluster.starts().total() == 1
-
-
-class LosesReplies:
-    """EC2 whose next `left` answers to CreateFleet never arrive."""
-
-    def __init__(self, client: Any, left: int) -> None:
-        self._client, self.left, self.calls = client, left, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def create_fleet(self, **request: Any) -> Any:
-        self.calls += 1
-        answer = self._client.create_fleet(**request)
-        self.left -= 1
-        if self.left >= 0:
-            raise ReadTimeoutError(endpoint_url="https://ec2")
-        return answer
 
 
 def test_an_order_whose_reply_was_lost_is_sent_again_under_its_token_and_buys_nothing_more() -> None:

@@ -90,6 +90,28 @@ def test_no_function_may_create_roles_and_only_controllers_may_buy_from_our_laun
     assert {("ec2:CreateFleet", "fleet"), ("ec2:RunInstances", "instance"), ("ec2:CreateTags", "fleet")} <= found
 
 
+def test_a_controller_may_launch_into_the_reservations_of_its_settings_alone(
+    home: Template, wide: dict[str, Template]
+) -> None:
+    def granted(*templates: Template) -> set[tuple[str, str]]:
+        rights = [each for template in templates for each in template.statements()]
+        return {
+            (action, resource.rpartition(":")[2])
+            for statement in rights
+            for action in statement.actions
+            for resource in statement.resources
+            if "capacity-reservation/" in resource or action == "ec2:DescribeCapacityReservations"
+        }
+
+    assert granted(home) == set()
+    reserved = "capacity-reservation/cr-0123456789abcdef0"
+    assert granted(*wide.values()) == {
+        ("ec2:CreateFleet", reserved),
+        ("ec2:RunInstances", reserved),
+        ("ec2:DescribeCapacityReservations", "*"),
+    }
+
+
 def test_the_api_only_reads_task_definitions_and_writes_only_requests(home: Template) -> None:
     rights = home.role_statements(home.function_role("argosy-api"))
     actions = {action for statement in rights for action in statement.actions}

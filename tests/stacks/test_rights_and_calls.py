@@ -53,7 +53,13 @@ LAMBDAS_OWN = {
 # Calls that are found although the function never makes them, each with the reason.
 # Only where the owner wants them.
 SCORES = {
-    f"ec2:{name}" for name in ("DescribeAvailabilityZones", "GetSpotPlacementScores", "GetCapacityManagerMetricData")
+    f"ec2:{name}"
+    for name in (
+        "DescribeAvailabilityZones",
+        "DescribeCapacityReservations",
+        "GetSpotPlacementScores",
+        "GetCapacityManagerMetricData",
+    )
 }
 TARGETS = {
     f"elasticloadbalancing:{verb}Targets" for verb in ("Register", "Deregister")

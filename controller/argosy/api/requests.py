@@ -284,7 +284,7 @@ class ListInstances(Strict):
     cell: str | None = None
     zone: str | None = None
     type: str | None = None
-    purchase: Literal["spot", "on-demand"] | None = None
+    purchase: Literal["spot", "on-demand", "reserved"] | None = None
     where: Annotated[str, AfterValidator(_cluster_query)] | None = None
     max_results: int = Field(default=100, ge=1, le=TASK_PAGE_LIMIT)
     next_token: str | None = None

@@ -21,7 +21,7 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Instance, Purchase
 from argosy.model.money.costs import Costs, summed
 from argosy.model.policy import Policy
-from argosy.model.pools import Floor, Pool
+from argosy.model.pools import CAPACITY_BLOCK, Floor, Pool
 from argosy.model.purchases import Stance
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.state import State
@@ -175,7 +175,7 @@ def _dearest_first(row: tuple[str, Costs]) -> tuple[float, str]:
 
 def _market_view(market: str, costs: Costs) -> JSON:
     pool, _, purchase = market.partition("|")
-    cell, instance_type, zone = pool.split("/") if pool.count("/") == 2 else (None, pool, None)
+    cell, instance_type, zone, *_ = pool.split("/") if pool.count("/") > 1 else (None, pool, None)
     return {
         "cell": cell,
         "instanceType": instance_type,
@@ -280,7 +280,8 @@ def cluster_view(state: State, needs: Mapping[int, Resources], now: float, polic
             instance_view(instance, used.get(instance.id), tasks.get(instance.id, 0))
             for instance in state.instances.values()
         ],
-        "fleets": [fleet_view(pool, now, policy) for pool in state.pools.values()],
+        "fleets": [fleet_view(pool, now, policy) for pool in state.pools.values() if not pool.reservation],
+        "reservations": [reservation_view(pool) for pool in state.pools.values() if pool.reservation],
         "usdPerHour": sum(instance.price_usd_per_hour for instance in alive),
         "spentUsd": state.spent_usd + sum(i.hours(now) * i.price_usd_per_hour for i in alive),
         "onDemandUsd": state.spent_on_demand_usd + sum(i.hours(now) * i.on_demand_usd_per_hour for i in alive),
@@ -330,6 +331,7 @@ def instance_view(instance: Instance, used: Resources | None, tasks: int) -> JSO
         "availabilityZone": instance.zone,
         "cell": instance.cell,
         "purchase": instance.purchase.value,
+        "reservation": instance.reservation or None,
         "status": instance.status.value,
         "cpu": {"total": total.cpu_units / CPU_UNITS_PER_VCPU, "used": used.cpu_units / CPU_UNITS_PER_VCPU},
         "memory": {"total": total.memory_mib, "used": used.memory_mib},
@@ -343,6 +345,27 @@ def instance_view(instance: Instance, used: Resources | None, tasks: int) -> JSO
         "addressUsdPerHour": instance.address_usd_per_hour,
         "launchedAt": iso(instance.launched_at),
         "stoppedAt": iso(instance.stopped_at),
+    }
+
+
+def reservation_view(pool: Pool) -> JSON:
+    """One of `reservations` of DescribeCluster's body. USD an hour at on-demand prices, whether used or not; null for a
+    Capacity Block, which is paid in advance."""
+    kind = None if pool.reserved_as == CAPACITY_BLOCK else load_catalogue(pool.cell).get(pool.instance_type)
+    usd = price_of(pool, kind, Purchase.ON_DEMAND, 0.0, Policy()) if kind else None
+    return {
+        "reservation": pool.reservation,
+        "kind": pool.reserved_as,
+        "instanceType": pool.instance_type,
+        "availabilityZone": pool.zone,
+        "cell": pool.cell,
+        "instances": pool.reserved,
+        "free": pool.reserved_free,
+        "endsAt": iso(pool.reserved_until),
+        "emptyBy": iso(pool.empty_by),
+        "unusableBecause": pool.unusable or None,
+        "usdPerHour": usd and usd * pool.reserved,
+        "idleUsdPerHour": usd and usd * pool.reserved_free,
     }
 
 

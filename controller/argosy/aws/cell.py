@@ -112,6 +112,7 @@ class Cell:
     ec2: Any
     rates: CallRates
     elbv2: Any = None  # of load balancers; None = no target group is here
+    reservations: frozenset[str] = frozenset()  # ids of the Capacity Reservations that the settings name
 
 
 def pages(call: Any, **request: Any) -> Iterator[dict[str, Any]]:

@@ -97,7 +97,7 @@ _CODES = {
         InsufficientInstanceCapacity InsufficientHostCapacity InsufficientReservedInstanceCapacity
         InsufficientCapacity InsufficientFreeAddressesInSubnet UnfulfillableCapacity SpotMaxPriceTooLow
         MaxSpotInstanceCountExceeded InstanceLimitExceeded VcpuLimitExceeded LimitExceededException
-        MaxSpotFleetRequestCountExceeded""",
+        MaxSpotFleetRequestCountExceeded ReservationCapacityExceeded""",
     FailureKind.NOT_FOUND: """
         ResourceNotFoundException ClusterNotFoundException NoSuchKey NoSuchBucket NotFound 404 ParameterNotFound
         InvalidInstanceID.NotFound InvalidFleetId.NotFound InvalidFleetIds.NotFound QueueDoesNotExist

@@ -22,6 +22,7 @@ from argosy.aws.errors import AWS_ERRORS, CallFailure, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
 from argosy.aws.offerings import Offerings
 from argosy.aws.on_demand import OnDemandOrders
+from argosy.aws.reservations import as_reserved
 from argosy.aws.spot_prices import SpotPrices
 from argosy.messages.ecs import epoch_s
 from argosy.messages.fleet_faults import latest_shortage, refusal, shortage
@@ -99,6 +100,8 @@ class AwsFleets:
             return NotCarriedOut(f"there is no fleet for {action.pool}")
         if action.spot_target and cell.name not in self._ours:
             return self._not_listed(action, cell)
+        if pool.reservation:
+            return TargetAccepted(action.pool, 0)  # it has no fleet of its own
         if not cell.rates.fleets.take(deadline):
             return NotCarriedOut(TIME_WAS_UP)
         try:
@@ -122,7 +125,7 @@ class AwsFleets:
             return []
         if cell.name not in self._ours:
             return [self._not_listed(action, cell)]
-        return self._orders.buy(cell, pool, state.epoch, deadline)
+        return self._orders.buy(cell, pool, state, deadline)
 
     def _not_listed(self, action: SetTarget, cell: Cell) -> Event:
         unlisted = self._unlisted.get(cell.name)
@@ -261,7 +264,7 @@ class AwsFleets:
                     for instance in reservation["Instances"]
                     if self._ours[cell.name].intersection(map(_tags(instance).get, LAUNCHER_TAGS))
                 ]
-                yield from read_each(partial(_host_seen, cell=cell.name, failed=failed), ours)
+                yield from read_each(partial(_host_seen, cell=cell, failed=failed), ours)
 
     def look_up(self, action: LookUpHosts, deadline: float) -> list[Event]:
         """EC2's view of single instances. By a filter, because one unknown id would fail the whole call."""
@@ -279,7 +282,7 @@ class AwsFleets:
             return [NotCarriedOut(_heard(cell, error).text)]
         reservations = [reservation for page in found for reservation in page["Reservations"]]
         instances = [instance for each in reservations for instance in each["Instances"]]
-        return list(read_each(lambda each: replace(_host_seen(each, cell.name), at=asked_at), instances))
+        return list(read_each(lambda each: replace(_host_seen(each, cell), at=asked_at), instances))
 
 
 def _not_set(action: SetTarget, fault: CallFailure) -> Event:
@@ -331,14 +334,16 @@ def _failed_checks(cell: Cell, check_time: CheckTime) -> Mapping[str, str] | Non
     return {name: f"EC2's {' and '.join(checks)} status check failed" for name, checks in found.items()}
 
 
-def _host_seen(instance: Mapping[str, Any], cell: str, failed: Mapping[str, str] | None = None) -> HostSeen:
+def _host_seen(instance: Mapping[str, Any], cell: Cell, failed: Mapping[str, str] | None = None) -> HostSeen:
     """failed: by instance, the checks of EC2 that it fails; None = not known."""
+    purchase, reservation = as_reserved(instance, cell)
     return HostSeen(
         instance_id=instance["InstanceId"],
-        cell=cell,
+        cell=cell.name,
         instance_type=instance["InstanceType"],
         zone=instance.get("Placement", {}).get("AvailabilityZone", ""),
-        purchase="spot" if instance.get("InstanceLifecycle") == "spot" else "on-demand",
+        purchase=purchase,
+        reservation=reservation,
         state=instance["State"]["Name"],
         launched_at=epoch_s(instance.get("LaunchTime")),
         fleet_id=_tags(instance).get(FLEET_OF_INSTANCE_TAG, ""),

@@ -15,6 +15,7 @@ from typing import Any, cast
 from argosy.aws.cell import Cell, chunks, pages, read_each
 from argosy.aws.errors import AWS_ERRORS, NO_CLUSTER, FailureKind, classify
 from argosy.aws.fleets import AwsFleets
+from argosy.aws.reservations import reservations
 from argosy.messages.ecs import container_instance_seen, task_seen
 from argosy.model.arns import cell_of, name_of
 from argosy.model.attempts import AttemptStatus
@@ -28,6 +29,7 @@ from argosy.model.events import (
     Observed,
     TaskSeen,
 )
+from argosy.model.pools import ReservationSeen
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 
@@ -87,6 +89,7 @@ class Observer:
         instances: list[ContainerInstanceSeen] = []
         hosts: list[HostSeen] = []
         fleets: list[FleetSeen] = []
+        reserved: list[ReservationSeen] = []
         faults: list[ActionFailed | NotCarriedOut] = []
         gather = partial(_gather, faults)
         whole = {"tasks": True, "container instances": True, "hosts": True}
@@ -99,12 +102,14 @@ class Observer:
             whole["tasks"] &= _all_of(gather(again, self._doubtful(cell, tasks), cell, "tasks"))
         newer = {seen.arn: seen for seen in again}
         tasks = [newer.get(seen.arn, seen) for seen in tasks]
-        whole_cells: set[str] = set()
+        whole_cells, reservations_read = set[str](), set[str]()
         for cell in self._cells.values():
             all_fleets = _all_of(gather(fleets, self._fleets.fleets(cell, now, self._check_time), cell, "fleets"))
             all_hosts = _all_of(gather(hosts, self._fleets.hosts(cell, self._check_time), cell, "hosts"))
             whole_cells |= {cell.name} if all_fleets and all_hosts else set()
             whole["hosts"] &= all_hosts
+            listed = reservations(cell, self._check_time)
+            reservations_read |= {cell.name} if _all_of(gather(reserved, listed, cell, "reservations")) else set()
         return Observed(
             at=now,
             tasks=tuple(tasks),
@@ -116,6 +121,8 @@ class Observer:
             hosts_complete=whole["hosts"],
             whole_cells=frozenset(whole_cells),
             cells=frozenset(self._cells),
+            reservations=tuple(reserved),
+            reservations_read=frozenset(reservations_read),
             unread=tuple(fault for fault in faults if isinstance(fault, ActionFailed)),
             broken_off=tuple(fault for fault in faults if isinstance(fault, NotCarriedOut)),
         )

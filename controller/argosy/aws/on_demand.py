@@ -1,4 +1,4 @@
-"""On-demand instances, by fleets of type `instant`.
+"""Instances on demand, or out of a Capacity Reservation, by fleets of type `instant`.
 
 Such a fleet launches once, answers at once with the instances or an error, and replaces nothing. So an order is an
 effect like a launch: its number and size are stored before the call, both make up its client token, and a repeated call
@@ -19,11 +19,13 @@ from typing import Any
 from argosy.aws.cell import TIME_WAS_UP, Cell
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.fleet_templates import FleetTemplates
+from argosy.aws.reservations import target_of
 from argosy.messages.fleet_faults import refusal, shortage
-from argosy.model.events import Event, HostSeen, NotCarriedOut, OrderAnswered
-from argosy.model.instances import Purchase
-from argosy.model.pools import Pool
+from argosy.model.events import Event, HostSeen, NotCarriedOut
+from argosy.model.instances import pool_key
+from argosy.model.pools import OrderAnswered, Pool
 from argosy.model.setbacks import Subject, What
+from argosy.model.state import State
 
 _FEWER = "UnfulfillableCapacity"  # if EC2 names no error
 _USED = "IdempotentParameterMismatch"  # of a client token
@@ -37,20 +39,21 @@ class OnDemandOrders:
         self._tagging = [{"ResourceType": "fleet", "Tags": listed}]
         self._templates, self._clock = templates, clock
 
-    def buy(self, cell: Cell, pool: Pool, epoch: str, deadline: float) -> list[Event]:
+    def buy(self, cell: Cell, pool: Pool, state: State, deadline: float) -> list[Event]:
         """Carry out the pool's open order. A refusal that lasts ends it like a shortage: it is not repeated before the
         cool-off is over."""
-        config = self._templates.config(pool.fleet_id)
+        fleet = state.pools.get(pool_key(pool.cell, pool.instance_type, pool.zone))
+        config = self._templates.config(fleet.fleet_id) if fleet else {}
         if not config or not cell.rates.fleets.take(deadline):
             return [NotCarriedOut(TIME_WAS_UP if config else f"the fleet of {pool.key} shows no launch template")]
         count = pool.on_demand_count
         try:
             answer = cell.ec2.create_fleet(
                 Type="instant",
-                ClientToken=token_of(pool, epoch),
-                TargetCapacitySpecification={"TotalTargetCapacity": count, "DefaultTargetCapacityType": "on-demand"},
+                ClientToken=token_of(pool, state.epoch),
                 LaunchTemplateConfigs=[_as_requested(config)],
                 TagSpecifications=self._tagging,
+                **target_of(pool),
             )
         except AWS_ERRORS as error:
             return [self._failed(cell, pool, error)]
@@ -69,7 +72,7 @@ class OnDemandOrders:
         if fault.kind is FailureKind.CAPACITY:
             return _short(pool, fault.code, fault.message)
         if fault.lasting:
-            return replace(refusal(pool.key, fault.code, fault.message), only=Purchase.ON_DEMAND, refused=False)
+            return replace(refusal(pool.key, fault.code, fault.message), only=pool.ordered_as, refused=False)
         return NotCarriedOut(fault.text, about=Subject(What.ORDER, pool.key), passing=True)
 
     def _launched(self, pool: Pool, answer: Mapping[str, Any]) -> list[HostSeen]:
@@ -80,7 +83,8 @@ class OnDemandOrders:
                 cell=pool.cell,
                 instance_type=pool.instance_type,
                 zone=pool.zone,
-                purchase=Purchase.ON_DEMAND.value,
+                purchase=pool.ordered_as.value,
+                reservation=pool.reservation,
                 state="pending",
                 launched_at=now,
                 fleet_id=fleet_id,
@@ -109,4 +113,4 @@ def token_of(pool: Pool, epoch: str) -> str:
 
 
 def _short(pool: Pool, code: str, message: str) -> Event:
-    return replace(shortage(pool.key, code, message), only=Purchase.ON_DEMAND)
+    return replace(shortage(pool.key, code, message), only=pool.ordered_as)

@@ -268,6 +268,16 @@ def _orders(view: View, instances: Instances) -> Figure:
         for pool in view["fleets"]
         if pool["spotTarget"] or pool["onDemandTarget"] or pool["coolingOffUntil"]
     ]
+    rows += [
+        (
+            f"{each['reservation']}: {each['instanceType']} in {each['availabilityZone']}",
+            "",
+            f"{each['instances']:,} reserved",
+            f"{each['instances'] - each['free']:,}",
+            each["unusableBecause"] or "",
+        )
+        for each in view.get("reservations", ())
+    ]
     if not rows:
         return Figure("orders", "Orders", empty="Nothing is ordered, and no pool is short of capacity.")
     table = Table(("Pool", ">Spot ordered", ">On demand ordered", ">Here", "Cooling off after"), rows, stacks=True)

@@ -20,21 +20,22 @@ from argosy.lifecycle import (
     pools,
     quarantine,
     refusals,
+    reservations,
     revival,
     suspended_tasks,
     suspension,
     targets,
     user_requests,
 )
-from argosy.lifecycle.run_stops import cancel, drop_unsent, give_up
+from argosy.lifecycle.run_stops import cancel, drop_unsent, give_up, give_up_results
 from argosy.lifecycle.setbacks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.host_care import DrainAsked
-from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
+from argosy.model.pools import OrderAnswered, ReservationSeen
 from argosy.model.resources import Resources
-from argosy.model.runs import Run, RunStatus
+from argosy.model.runs import RunStatus
 from argosy.model.services.targets import TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
@@ -275,22 +276,13 @@ def not_carried_out(event: events.NotCarriedOut, state: State, now: float, polic
         definitions.release(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
     elif event.about.what is What.VERIFY:
-        _give_up_results(state, run, event.reason)
+        give_up_results(state, run, event.reason)
 
 
 def _stop_at_once(state: State, key: AttemptKey) -> None:
     row = state.row_of(key)
     if row is not None and state.attempts["stop_cause"][row] != StopCause.NONE.value:
         state.attempts.set(row, stop_at=0.0)
-
-
-def _give_up_results(state: State, run: Run, reason: str) -> None:
-    """Results that cannot be looked up count as missing: as many as one commit can hold, the rest later."""
-    give_up(state, run, f"results cannot be looked up: {reason}")
-    rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING.value).nonzero()[0])
-    run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))
-    for index in rows.tolist():
-        charges.unbook(state, run, index, Work.FAILED)
 
 
 @_apply.register
@@ -346,12 +338,15 @@ def host_changed(event: events.HostChange, state: State, now: float, policy: Pol
 
 
 @_apply.register
-def fleet_seen(event: events.FleetSeen, state: State, now: float, policy: Policy) -> None:
-    pools.see_fleet(state, event, now)
+def pool_seen(event: events.FleetSeen | ReservationSeen, state: State, now: float, policy: Policy) -> None:
+    if isinstance(event, events.FleetSeen):
+        pools.see_fleet(state, event, now)
+    else:
+        reservations.see(state, event, now)
 
 
 @_apply.register
-def order_answered(event: events.OrderAnswered, state: State, now: float, policy: Policy) -> None:
+def order_answered(event: OrderAnswered, state: State, now: float, policy: Policy) -> None:
     pools.order_answered(state, event)
 
 
@@ -383,6 +378,7 @@ def observed(event: events.Observed, state: State, now: float, policy: Policy) -
     """A sweep: everything it shows, then everything that its complete listings no longer show."""
     for fleet in event.fleets:
         pools.see_fleet(state, fleet, event.at)
+    reservations.observe(state, event, policy)
     for host in event.hosts:
         hosts.see_host(state, host, event.at, policy)
     for container_instance in event.container_instances:

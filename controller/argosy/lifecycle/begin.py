@@ -122,6 +122,7 @@ def set_target(action: SetTarget, state: State, now: float, policy: Policy) -> N
         pool.on_demand_target = action.on_demand_target
     if more > 0:
         pool.on_demand_order, pool.on_demand_count = pool.on_demand_order + 1, more
+        pool.reserved_free = max(0, pool.reserved_free - more)
     pool.spot_target = action.spot_target
     state.changed_pools = True
 

@@ -58,7 +58,7 @@ def _sample(state: State, now: float, counts: list[tuple[int, ...]], instances: 
         active=by_status[InstanceStatus.ACTIVE],
         leaving=by_status[InstanceStatus.DRAINING] + by_status[InstanceStatus.RELEASING],
         spot=by_purchase[Purchase.SPOT],
-        on_demand=by_purchase[Purchase.ON_DEMAND],
+        on_demand=by_purchase[Purchase.ON_DEMAND] + by_purchase[Purchase.RESERVED],
         usd_per_hour=fsum(each.price_usd_per_hour for each in instances),
         spent_usd=state.spent_usd + fsum(each.hours(now) * each.price_usd_per_hour for each in instances),
         spent_on_demand_usd=state.spent_on_demand_usd
@@ -79,7 +79,7 @@ def _pool_counts(pools: Mapping[str, Pool], instances: list[Instance]) -> list[P
         PoolCount(
             pool=name,
             spot=held[name, Purchase.SPOT],
-            on_demand=held[name, Purchase.ON_DEMAND],
+            on_demand=held[name, Purchase.ON_DEMAND] + held[name, Purchase.RESERVED],
             target=pools[name].target if name in pools else 0,
         )
         for name in names
@@ -107,7 +107,7 @@ def _growth(pool: Pool, before: PoolFacts | None) -> list[tuple[Purchase, int, f
         spot, order = before.spot_target, before.on_demand_order
     grown = (
         (Purchase.SPOT, pool.spot_target - spot, pool.spot_usd_per_hour),
-        (Purchase.ON_DEMAND, pool.on_demand_count if pool.on_demand_order != order else 0, 0.0),
+        (pool.ordered_as, pool.on_demand_count if pool.on_demand_order != order else 0, 0.0),
     )
     return [each for each in grown if each[1] > 0]
 

@@ -116,6 +116,7 @@ def see_host(state: State, seen: HostSeen, now: float, policy: Policy) -> None:
         state.changed_instances.add(instance.id)
     if not instance.owned:
         instance.owned, instance.purchase = True, Purchase(seen.purchase)
+        instance.reservation = seen.reservation
         instance.instance_type, instance.zone, instance.cell = seen.instance_type, seen.zone, seen.cell
         instance.launched_at = seen.launched_at or instance.launched_at or now
         _price(state, instance, policy)
@@ -155,7 +156,8 @@ def _price(state: State, instance: Instance, policy: Policy) -> None:
     spot = pool.spot_usd_per_hour if pool else 0.0
     if not spot and kind:
         spot = kind.typical_spot_usd_per_hour
-    bought_at = spot if instance.purchase is Purchase.SPOT else on_demand
+    bought_at = {Purchase.SPOT: spot, Purchase.RESERVED: 0.0}.get(instance.purchase, on_demand)
+    instance.empty_by = pool.empty_by if pool else 0.0
     more = overheads_of(instance.cell, policy.billed_disk_gib_of(kind) if kind else 0, policy.public_addresses)
     instance.disk_usd_per_hour, instance.address_usd_per_hour = more
     instance.price_usd_per_hour = bought_at + more.usd_per_hour
@@ -271,6 +273,8 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
             lost_hosts.settle(state, instance, policy)
         if instance.drain_until or instance.impaired:
             host_care.pass_time(state, instance, now)
+        if instance.empty_by and now >= instance.empty_by:
+            warn(state, instance, now, now, policy)
 
 
 def replaces_registration(instance: Instance, seen: ContainerInstanceSeen) -> bool:

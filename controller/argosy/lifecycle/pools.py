@@ -8,11 +8,11 @@ from argosy.catalogue.lookup import image_of, load_catalogue
 from argosy.catalogue.quotas import quota_key
 from argosy.lifecycle import unjoined
 from argosy.lifecycle.setbacks import carried_out, end_pause
-from argosy.model.events import FleetSeen, HistoryRead, Observed, OrderAnswered, PoolShort, TargetAccepted
+from argosy.model.events import FleetSeen, HistoryRead, Observed, PoolShort, TargetAccepted
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
 from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
-from argosy.model.pools import Pool
+from argosy.model.pools import OrderAnswered, Pool
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
@@ -97,7 +97,7 @@ def miss_fleets(state: State, sweep: Observed) -> None:
         shown.setdefault(pool_key(fleet.cell, fleet.instance_type, fleet.zone), {})[fleet.fleet_id] = fleet
     for pool in state.pools.values():
         left_out = bool(sweep.cells) and pool.cell not in sweep.cells
-        if pool.cell not in sweep.whole_cells and not left_out:
+        if pool.reservation or (pool.cell not in sweep.whole_cells and not left_out):
             continue
         before, fleets = _shown(pool), shown.get(pool.key, {})
         pool.surplus = [name for name in pool.surplus if name in fleets]
@@ -127,7 +127,7 @@ def order_answered(state: State, told: OrderAnswered) -> None:
 
 def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:
     """`pool` is a pool's key or its fleet's id: EC2's events name the fleet."""
-    if event.only is Purchase.ON_DEMAND:
+    if event.only not in (None, Purchase.SPOT):
         carried_out(state, What.ORDER, event.pool)
     for pool in list(state.pools.values()):
         if event.pool in (pool.key, pool.fleet_id):
@@ -141,7 +141,7 @@ def _avoid_quota(state: State, full: Pool, event: PoolShort, now: float, policy:
     assert event.only is not None
     key = quota_key(full.instance_type, event.only)
     for pool in state.pools.values():
-        if pool.cell == full.cell and quota_key(pool.instance_type, event.only) == key:
+        if pool.cell == full.cell and not pool.reservation and quota_key(pool.instance_type, event.only) == key:
             cool_off(pool, event.only, event.reason, now, policy)
 
 
@@ -163,8 +163,8 @@ def run_short(state: State, pool: Pool, event: PoolShort, now: float, policy: Po
     if Purchase.SPOT in short:
         pool.confirmed_spot = max(pool.confirmed_spot, pool.spot_target)
         pool.spot_target -= owed[pool.key, Purchase.SPOT]
-    if Purchase.ON_DEMAND in short:
-        pool.on_demand_target -= owed[pool.key, Purchase.ON_DEMAND]
+    if pool.ordered_as in short:
+        pool.on_demand_target -= owed[pool.key, pool.ordered_as]
         pool.on_demand_count = 0
     state.changed_pools = True
 
@@ -190,7 +190,7 @@ def explain(state: State, pool: Pool, event: PoolShort, now: float, policy: Poli
     pool.short_reason, pool.needs_mending = event.reason, event.lasting
     if event.lasting:
         until = now + policy.cool_off_max_s
-        if event.only is not Purchase.ON_DEMAND:
+        if event.only is None or event.only is Purchase.SPOT:
             pool.short_until = max(pool.short_until, until)
         if event.only is not Purchase.SPOT:
             pool.on_demand_short_until = max(pool.on_demand_short_until, until)
@@ -217,12 +217,12 @@ def note_orders(state: State, now: float) -> None:
     Without an open order the on-demand target is what is there, because EC2 replaces none."""
     held = state.held()
     for pool in state.pools.values():
-        there = held[pool.key, Purchase.ON_DEMAND]
+        there = held[pool.key, pool.ordered_as]
         if not pool.on_demand_count and pool.on_demand_target != there:
             pool.on_demand_target, state.changed_pools = there, True
     owed = state.owed_beyond(held, state.warned())
     for pool in state.pools.values():
-        owes = owed[pool.key, Purchase.SPOT] + owed[pool.key, Purchase.ON_DEMAND] > 0
+        owes = owed[pool.key, Purchase.SPOT] + owed[pool.key, pool.ordered_as] > 0
         since = (pool.ordered_since or now) if owes else 0.0
         if since != pool.ordered_since:
             pool.ordered_since = since

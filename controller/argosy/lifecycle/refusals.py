@@ -24,7 +24,7 @@ def refuse_order(state: State, event: PoolShort, now: float, policy: Policy) -> 
     setback = set_back(state, Subject(What.TARGET, pool.key), event.reason, now)
     owed = state.owed()
     pool.spot_target -= owed[pool.key, Purchase.SPOT]
-    pool.on_demand_target -= owed[pool.key, Purchase.ON_DEMAND]
+    pool.on_demand_target -= owed[pool.key, pool.ordered_as]
     state.changed_pools = True
     until = max(setback.not_before, now + REFUSED_S)
     if min(pool.short_until, pool.on_demand_short_until) < until:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from argosy.lifecycle import charges
 from argosy.lifecycle.accounts import end_attempt
 from argosy.model.attempts import AttemptStatus
+from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -61,3 +63,12 @@ def cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> N
     run.cancelled = True
     give_up(state, run, reason)
     drop_unsent(state, run, now, policy)
+
+
+def give_up_results(state: State, run: Run, reason: str) -> None:
+    """Results that cannot be looked up count as missing: as many as one commit can hold, the rest later."""
+    give_up(state, run, f"results cannot be looked up: {reason}")
+    rows = run.tasks.in_few_chunks((run.tasks["status"] == TaskStatus.VERIFYING.value).nonzero()[0])
+    run.tasks.set_many(rows, status=TaskStatus.FAILED, reason=run.reason_row(reason))
+    for index in rows.tolist():
+        charges.unbook(state, run, index, Work.FAILED)

@@ -108,12 +108,18 @@ def _allocated(
 def _depths(options: list[Offer], admitted: list[Offer], tasks: int, limits: OrderLimits) -> list[int]:
     """The most instances of each option: as many as there are tasks, or as its quotas leave. Each of several types
     that share a quota may use all of it here; the excess is left out later."""
-    if not limits.vcpus_left:
+    if not (limits.vcpus_left or limits.reserved):
         return [tasks] * len(options)
-    quotas = Headroom(OrderLimits(max(limits.instances, tasks), vcpus_left=limits.vcpus_left))
+    most = max(limits.instances, tasks)
+    quotas = Headroom(OrderLimits(most, vcpus_left=limits.vcpus_left, reserved=limits.reserved))
     choice = Choice(1, 1, 0)
     alike = {
-        (offer.cell, offer.instance_type, offer.purchase): min(tasks, quotas.most(offer, choice)) for offer in admitted
+        (
+            offer.pool if offer.pool in limits.reserved else offer.cell,
+            offer.instance_type,
+            offer.purchase,
+        ): min(tasks, quotas.most(offer, choice))
+        for offer in admitted
     }
     return [
         min(tasks, sum(most for (_, kind, how), most in alike.items() if (kind, how) == (o.instance_type, o.purchase)))

@@ -15,6 +15,7 @@ QuotaKey = tuple[str, str, str]  # cell, purchase, key of the quota family
 ShareKey = tuple[str, str]  # ("type", c5.xlarge) or ("cell", us-east-1)
 AT_ONCE = "growth: no more instances are ordered in one tick; the next tick continues"
 TRIAL = "a trial: the last instances in {} never joined the cluster, so one at a time is started there"
+RESERVED = "the Capacity Reservation {} has no further instance"
 _QUOTA = "the vCPU quota of "
 ROUNDING = 1e-9  # tolerance for sums of floats: a limit that is met exactly still admits an instance
 
@@ -71,6 +72,7 @@ class OrderLimits:
     usd_limit: str = ""  # which limit that comes from, for sentences
     purses: Mapping[str, Purse] = field(default_factory=dict)  # by the name that backlogs give
     trials: Mapping[str, int] = field(default_factory=dict)  # by pool or cell, where the last ones never joined
+    reserved: Mapping[str, int] = field(default_factory=dict)  # by pool, what is left of each Capacity Reservation
     in_turn: bool = False  # whether each run buys only its share, so that one covered better takes from no other
 
 
@@ -98,7 +100,7 @@ class Headroom:
         self._limits = limits
         self._cpu: Counter[ShareKey] = Counter(limits.held_cpu_units)
         self._vcpus = dict(limits.vcpus_left)
-        self._trials = dict(limits.trials)
+        self._trials = {**limits.reserved, **limits.trials}
 
     def take(self, offer: Offer) -> None:
         """Count one instance of the offer as bought."""
@@ -123,7 +125,7 @@ class Headroom:
             return self._limits.instances_limit
         for where in (offer.cell, offer.pool):
             if self._trials.get(where, 1) <= 0:
-                return TRIAL.format(where)
+                return TRIAL.format(where) if where in self._limits.trials else RESERVED.format(where)
         if self._usd_room(offer) <= 0:
             return self._limits.usd_limit
         if self._quota_room(offer) <= 0:

@@ -19,7 +19,7 @@ from argosy.catalogue.lookup import (
 )
 from argosy.market import risk
 from argosy.market.daemons import Daemon, kept_for
-from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, RESERVED_UNTIL_ATTRIBUTE, InstanceType
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, Pool
@@ -39,7 +39,8 @@ def offers_of(
     attempt_s: float | None = None,
     daemons: Sequence[Daemon] = (),
 ) -> list[Offer]:
-    """A spot and an on-demand offer for every pool without a reason in `rejected`, cheapest first.
+    """A spot and an on-demand offer for every fleet, and one for every Capacity Reservation, without a reason in
+    `rejected`, cheapest first.
 
     now: infinity includes the pools that are cooling off. attempt_s: the duration of an attempt that an interruption
     repeats; None = the policy's estimate. daemons: the room they will take of each instance is not offered.
@@ -50,7 +51,7 @@ def offers_of(
     found = [
         (pool, kind, purchase)
         for pool in pools
-        for purchase in Purchase
+        for purchase in ((Purchase.RESERVED,) if pool.reservation else (Purchase.SPOT, Purchase.ON_DEMAND))
         if (kind := catalogue.get(pool.instance_type)) is not None and not _reason(pool, kind, purchase, now, policy)
     ]
     prices = [cost_of(pool, kind, purchase, now, policy) for pool, kind, purchase in found]
@@ -74,7 +75,8 @@ def offers_of(
                 disk_gib=policy.task_disk_gib_of(kind),
                 most_tasks=policy.most_tasks_of(kind.name),
                 attributes=_attributes_of(
-                    policy.expected_attributes(kind, pool.zone, purchase, pool.cell),
+                    policy.expected_attributes(kind, pool.zone, purchase, pool.cell)
+                    | reserved_until(pool.empty_by - policy.boot_s),
                     {RUNNER_ATTRIBUTE: bare, GPU_SHARING_ATTRIBUTE: unshared},
                     (pool.cell, kind.image),
                 ),
@@ -86,6 +88,11 @@ def offers_of(
         for (pool, kind, purchase), price, useful, rate in zip(found, prices, effective, rates, strict=True)
     ]
     return sorted(offers, key=lambda offer: (offer.price_usd_per_hour, offer.pool, offer.purchase))
+
+
+def reserved_until(at: float) -> dict[str, str]:
+    """The attribute of an instance that has to be empty at that time. at: epoch seconds; 0 or less = never."""
+    return {RESERVED_UNTIL_ATTRIBUTE: str(int(at))} if at > 0 else {}
 
 
 def _less_daemons(offer: Offer, daemons: Sequence[Daemon]) -> Offer:
@@ -142,13 +149,17 @@ def _reason(pool: Pool, kind: InstanceType | None, purchase: Purchase, now: floa
     if pool.closed:
         return f"its cell is closed: {pool.closed}"
     if not pool.fleet_id:
-        return "there is no fleet for it"
+        return pool.unusable or "there is no fleet for it"
+    if pool.reservation and pool.reserved_free <= 0 and math.isfinite(now):
+        return f"all {pool.reserved} instances of the Capacity Reservation {pool.reservation} are in use"
     if pool.withdrawn_at:
         return f"EC2 no longer offers {pool.instance_type} in {pool.zone}; the next deployment leaves its fleet out"
     until = pool.short_until if purchase is Purchase.SPOT else pool.on_demand_short_until
     if until > now:
         because = f" after {pool.short_reason}" if pool.short_reason else ""
         return f"cooling off until {time_of_day(until)}{because}"
+    if pool.reservation:
+        return ""
     price = price_of(pool, kind, purchase, now, policy)
     return _above_cap(kind, price, policy) if risk.is_price(price) else "its price is unknown"
 
@@ -180,7 +191,9 @@ def _pull_usd(pool: Pool, kind: InstanceType, policy: Policy) -> float:
 
 def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
     """USD an hour in EC2, which price caps limit. For a spot price never seen, the type's typical one; for one that
-    is too old, on-demand's."""
+    is too old, on-demand's. A reservation is paid anyway: using it adds nothing."""
+    if purchase is Purchase.RESERVED:
+        return 0.0
     here, seen = in_region(kind, pool.cell), pool.spot_usd_per_hour
     on_demand = pool.listed_usd_per_hour or here.on_demand_usd_per_hour
     if purchase is Purchase.ON_DEMAND or is_stale(pool, now, policy):

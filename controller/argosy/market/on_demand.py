@@ -82,7 +82,7 @@ def _open_to(run: Run, state: State, policy: Policy) -> Iterator[Pool]:
     """The pools that sell on-demand instances for the run's tasks, including those that are cooling off."""
     closed = {key for key, _ in rejected(state.pools.values(), load_catalogue(), math.inf, policy, Purchase.ON_DEMAND)}
     daemons = daemons_of(state)
-    open_pools = (pool for key, pool in state.pools.items() if key not in closed)
+    open_pools = (pool for key, pool in state.pools.items() if key not in closed and not pool.reservation)
     return (pool for pool in open_pools if tasks_in(pool, run, policy, daemons))
 
 

@@ -124,7 +124,7 @@ def _left_s(run: Run, moment: Moment, seconds: float, longest_s: float, at_once:
 
 def _done_on_demand(run: Run, moment: Moment) -> list[float]:
     """The seconds for which each of the run's attempts on on-demand instances has been running: that work is safe."""
-    held = [i for i in moment.state.instances.values() if i.alive and i.purchase is Purchase.ON_DEMAND]
+    held = [i for i in moment.state.instances.values() if i.alive and i.purchase is not Purchase.SPOT]
     table = moment.state.attempts
     return [
         moment.now - float(table["started_at"][row])

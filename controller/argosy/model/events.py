@@ -9,7 +9,7 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.history_parts import HistoryPart
 from argosy.model.host_care import ConsoleRead, DrainAsked, HostHealthChanged
 from argosy.model.instances import GpuDevice, Purchase
-from argosy.model.pools import SpotRecord
+from argosy.model.pools import OrderAnswered, ReservationSeen, SpotRecord
 from argosy.model.run_terms import Port
 from argosy.model.runs import ManifestBound, Run, RunStatus
 from argosy.model.services.ports import PortBinding
@@ -231,7 +231,7 @@ class HostSeen:
     cell: str
     instance_type: str
     zone: str
-    purchase: str  # spot | on-demand
+    purchase: str  # spot | on-demand | reserved
     state: str  # pending | running | shutting-down | terminated | stopping | stopped
     launched_at: float = 0.0
     fleet_id: str = ""  # which launched it, by EC2's own tag
@@ -239,6 +239,7 @@ class HostSeen:
     public_ip: str = ""
     at: float = 0.0  # when EC2 was queried; 0 = unknown
     impaired: str | None = None  # the checks of EC2 that it fails; "" = none, None = EC2 was not asked
+    reservation: str = ""  # the Capacity Reservation of the settings that it takes a place of
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,14 +289,6 @@ class TargetAccepted:
     pool: str
     spot_target: int
     fleet_id: str = ""  # a surplus fleet's; "" = the pool's own
-
-
-@dataclass(frozen=True, slots=True)
-class OrderAnswered:
-    """EC2 has launched all instances of an on-demand order. HostSeen of each comes before."""
-
-    pool: str
-    order: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +374,8 @@ class Observed:
     hosts_complete: bool = True
     whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
     cells: frozenset[str] = frozenset()  # all cells that the controller works in; empty = unknown
+    reservations: tuple[ReservationSeen, ...] = ()
+    reservations_read: frozenset[str] = frozenset()  # cells whose reservations were all listed
     unread: tuple[ActionFailed, ...] = ()  # items at which our own code failed: they are not among the above
     broken_off: tuple[NotCarriedOut, ...] = ()  # listings that AWS refused
 
@@ -395,6 +390,6 @@ Event = (
     | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed | RunPrepared | RunNotPrepared
     | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt | LaunchMissed
     | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted | OrderAnswered
-    | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten | HistoryPartWritten | RunClosed
-    | NotCarriedOut | Observed | ControllerStarted
+    | ReservationSeen | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten | HistoryPartWritten
+    | RunClosed | NotCarriedOut | Observed | ControllerStarted
 )  # fmt: skip

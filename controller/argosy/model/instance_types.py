@@ -9,6 +9,7 @@ from argosy.model.resources import Resources
 
 PURCHASE_ATTRIBUTE = "argosy.purchase"
 CELL_ATTRIBUTE = "argosy.cell"
+RESERVED_UNTIL_ATTRIBUTE = "argosy.reserved-until"  # epoch seconds: it has to be empty then
 GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"
 GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
 GPU_PART_ATTRIBUTE = "argosy.gpu-part"  # of an instance whose GPU is a part of one, such as 0.25

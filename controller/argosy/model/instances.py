@@ -22,6 +22,7 @@ class InstanceStatus(StrEnum):
 class Purchase(StrEnum):
     SPOT = "spot"
     ON_DEMAND = "on-demand"
+    RESERVED = "reserved"  # out of a Capacity Reservation, which is paid whether it is used or not
 
 
 class GpuDevice(NamedTuple):
@@ -95,6 +96,8 @@ class Instance:
     impaired: dict[str, str] = field(default_factory=dict)  # what is wrong with it, in AWS's words, by who says so
     impaired_since: float = 0.0
     console: str = ""  # the end of its console output, redacted, if it never joined the cluster
+    reservation: str = ""  # the Capacity Reservation that it takes a place of; "" = none
+    empty_by: float = 0.0  # when it has to be empty, because its reservation ends; 0 = never
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
 
     @property
@@ -104,7 +107,7 @@ class Instance:
 
     @property
     def pool(self) -> str:
-        return pool_key(self.cell, self.instance_type, self.zone)
+        return pool_key(self.cell, self.instance_type, self.zone, self.reservation)
 
     @property
     def placeable(self) -> bool:
@@ -160,5 +163,5 @@ class Instance:
         return self.billed_s(now) / 3600
 
 
-def pool_key(cell: str, instance_type: str, zone: str) -> str:
-    return f"{cell}/{instance_type}/{zone}"
+def pool_key(cell: str, instance_type: str, zone: str, reservation: str = "") -> str:
+    return f"{cell}/{instance_type}/{zone}/{reservation}".rstrip("/")

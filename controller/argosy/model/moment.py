@@ -51,7 +51,7 @@ class Moment:
                 for pool in self.state.pools.values()
                 for purchase, wanted in (
                     (Purchase.SPOT, max(pool.spot_target, pool.confirmed_spot)),
-                    (Purchase.ON_DEMAND, pool.on_demand_target),
+                    (pool.ordered_as, pool.on_demand_target),
                 )
                 if (missing := wanted - self.held[pool.key, purchase] - self.warned[pool.key, purchase]) > 0
             }

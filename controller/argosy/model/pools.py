@@ -12,6 +12,8 @@ from argosy.model.instances import Purchase, pool_key
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port
 
+CAPACITY_BLOCK = "capacity-block"  # a value of `Pool.reserved_as`
+
 # Fillings of instances that an allocation used: (what the instance offers, ((what a task needs, tasks), ...)).
 Patterns = tuple[tuple[tuple[int, ...], tuple[tuple[tuple[int, ...], int], ...]], ...]
 
@@ -26,7 +28,7 @@ class SpotRecord(NamedTuple):
 @dataclass(slots=True)
 class Pool:
     """One instance type in one zone of one cell: a spot fleet, whose target is absolute (DESIGN D5, D8), and orders of
-    on-demand instances."""
+    on-demand instances. Or a Capacity Reservation, whose instances come by such orders alone."""
 
     cell: str
     instance_type: str
@@ -70,10 +72,27 @@ class Pool:
     cell_unregistered: int = 0  # the same over all pools of its cell
     closed: str = ""  # why nothing is launched in its cell; "" = the cell is open
     surplus: list[str] = field(default_factory=list)  # other fleets of the same pool that still have a target
+    reservation: str = ""  # id of the Capacity Reservation that it is; "" = it is a spot fleet's
+    reserved_as: str = ""  # what EC2 calls it: on-demand-capacity-reservation | capacity-block | ...
+    reserved: int = 0  # instances that it reserves
+    reserved_free: int = 0  # those that are not in use, by the last sweep, less the orders since
+    reserved_until: float = 0.0  # when it ends, by EC2; 0 = it has no end
+    empty_by: float = 0.0  # when its instances have to be empty; 0 = never
+    unusable: str = ""  # why nothing is launched into it
 
     @property
     def key(self) -> str:
-        return pool_key(self.cell, self.instance_type, self.zone)
+        return pool_key(self.cell, self.instance_type, self.zone, self.reservation)
+
+    @property
+    def ordered_as(self) -> Purchase:
+        """The purchase option of the instances that come by orders."""
+        return Purchase.RESERVED if self.reservation else Purchase.ON_DEMAND
+
+    @property
+    def wanted(self) -> tuple[tuple[Purchase, int], ...]:
+        """Its target for each purchase option."""
+        return (Purchase.SPOT, self.spot_target), (self.ordered_as, self.on_demand_target)
 
     @property
     def target(self) -> int:
@@ -87,6 +106,30 @@ class Pool:
     def confirmed(self) -> bool:
         """Whether EC2 is known to have the spot target."""
         return self.spot_target == self.confirmed_spot
+
+
+@dataclass(frozen=True, slots=True)
+class OrderAnswered:
+    """EC2 has launched all instances of an on-demand order. HostSeen of each comes before."""
+
+    pool: str
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationSeen:
+    """A Capacity Reservation of the settings, as DescribeCapacityReservations showed it. Times are epoch seconds."""
+
+    reservation: str
+    cell: str
+    instance_type: str
+    zone: str
+    reserved_as: str  # on-demand-capacity-reservation | capacity-block | interruptible-capacity-reservation
+    state: str  # active | scheduled | expired | cancelled | ...
+    instances: int
+    free: int
+    starts_at: float = 0.0
+    ends_at: float = 0.0  # 0 = it has no end
 
 
 def not_seen_yet(pools: Mapping[str, Pool], fleets: Iterable[tuple[str, str, str]]) -> dict[str, Pool]:

@@ -23,7 +23,7 @@ class PurchaseMode(StrEnum):
         return self is PurchaseMode.SPOT_THEN_ON_DEMAND
 
     def allows(self, purchase: Purchase) -> bool:
-        return self.mixes or self.value == purchase.value
+        return self.mixes or purchase is Purchase.RESERVED or self.value == purchase.value
 
 
 class Stance(StrEnum):

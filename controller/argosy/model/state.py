@@ -197,7 +197,7 @@ class State:
 
     def is_of_pool(self, instance: Instance) -> bool:
         """Whether its pool's targets count it: on demand no fleet does."""
-        return instance.purchase is Purchase.ON_DEMAND or self.in_pools_fleet(instance)
+        return instance.purchase is not Purchase.SPOT or self.in_pools_fleet(instance)
 
     def _is_fleet_of(self, key: str, fleet_id: str) -> bool:
         pool = self.pools.get(key)
@@ -207,15 +207,15 @@ class State:
         """Instances that count towards the targets of their (pool, purchase): alive, not warned, not released."""
         # Two passes a tick: equal instances are counted first, by keys that are quick to look up and to hash.
         alike = Counter(
-            (each.cell, each.instance_type, each.zone, each.fleet_id, each.purchase is Purchase.SPOT)
+            (each.cell, each.instance_type, each.zone, each.reservation, each.fleet_id, each.purchase)
             for each in self.instances.values()
             if each.counts_for_target
         )
         found: Counter[tuple[str, Purchase]] = Counter()
-        for (cell, type_name, zone, fleet_id, is_spot), count in alike.items():
-            key = pool_key(cell, type_name, zone)
-            if not is_spot or self._is_fleet_of(key, fleet_id):
-                found[key, Purchase.SPOT if is_spot else Purchase.ON_DEMAND] += count
+        for (cell, type_name, zone, reservation, fleet_id, purchase), count in alike.items():
+            key = pool_key(cell, type_name, zone, reservation)
+            if purchase is not Purchase.SPOT or self._is_fleet_of(key, fleet_id):
+                found[key, purchase] += count
         return found
 
     def is_stubborn(self, instance: Instance) -> bool:
@@ -247,7 +247,7 @@ class State:
         """`owed`, for known `held` and `warned`."""
         owed: Counter[tuple[str, Purchase]] = Counter()
         for pool in self.pools.values():
-            for purchase, target in ((Purchase.SPOT, pool.spot_target), (Purchase.ON_DEMAND, pool.on_demand_target)):
+            for purchase, target in pool.wanted:
                 key = pool.key, purchase
                 if (missing := target - held[key] - warned[key]) > 0:
                     owed[key] = missing

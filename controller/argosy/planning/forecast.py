@@ -236,7 +236,7 @@ def _repriced(moment: Moment, groups: list[InstanceGroup], bought: tuple[Bought,
 
 
 def _around(moment: Moment, offer: Offer) -> tuple[float, float]:
-    if offer.purchase is Purchase.ON_DEMAND:
+    if offer.purchase is not Purchase.SPOT:
         return 1.0, 1.0
     return _AROUND_SEEN if moment.state.pools[offer.pool].priced_at else _AROUND_TYPICAL
 

@@ -133,6 +133,7 @@ def _times(moment: Moment) -> Iterator[float]:
     for instance in state.instances.values():
         if instance.owned and instance.alive:
             yield from _times_of_instance(instance, policy)
+    yield from (instance.empty_by for instance in state.instances.values() if instance.alive)
     for pool in state.pools.values():
         yield from (pool.grown_at + policy.cool_down_s, pool.history_at + policy.history_every_s)
     yield from (setback.not_before for setback in state.setbacks.values())

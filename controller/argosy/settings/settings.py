@@ -38,6 +38,7 @@ from argosy.settings.values import (
     Qualifier,
     QuotaName,
     Region,
+    ReservationIds,
     RetentionDays,
     RoleGlob,
     Seconds,
@@ -159,33 +160,30 @@ class Settings(_SettingsModel):
     max_type_share: Share = 1.0  # the largest share of all instances' CPU that one type may have, if there is a choice
     max_cell_share: Share = 1.0  # and that one cell may have
     vcpu_quotas: Mapping[Region, VcpuQuotas] = Field(default_factory=dict)  # unlimited unless named
+    capacity_reservations: Mapping[Region, ReservationIds] = Field(default_factory=dict)  # used first
     linger_s: Annotated[int, Field(alias="lingerSeconds", ge=0, le=86_400)] = 300  # an idle instance is kept this long
     linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # instead: the first glob that matches
     # Volume of an instance, by the first glob of its type that matches; otherwise 60, and 150 with GPUs.
     disk_gib: Mapping[TypeGlob, DiskGib] = Field(default_factory=dict, alias="diskGiB")
-    # The most tasks on an instance at a time, by the first glob of its type that matches; otherwise 1,023, which is
-    # what Docker's bridge takes.
+    # The most tasks on an instance at a time, by the first glob that matches; otherwise what Docker's bridge takes.
     max_tasks_per_instance: Mapping[TypeGlob, MostTasks] = Field(default_factory=dict)
     # Attributes of instances that constraints may name, by globs of their types: every glob that matches gives its own.
     attributes: Mapping[TypeGlob, Annotated[Mapping[AttributeName, AttributeValue], Field(max_length=10)]] = Field(
         default_factory=dict
     )
-    # After more instances of a type were ordered, none of that type is released for this long.
-    cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120
+    cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120  # after an order, none of its type goes
     # The longest pull of a task's image; a task that is PENDING for longer is started elsewhere.
     image_pull_s: Annotated[int, Field(alias="imagePullSeconds", ge=600, le=14_400)] = 1_800
     price_caps: PriceCaps = PriceCaps()
     capacity_manager: bool = False  # ask EC2 Capacity Manager, once a day, how often the account was interrupted
     placement_scores: bool = False  # also ask EC2 for its spot placement scores, once an hour; advice only
-    # From SIGTERM to SIGKILL; a spot warning leaves 120 s.
-    stop_timeout_s: Annotated[int, Field(alias="stopTimeoutSeconds", ge=2, le=110)] = 90
+    stop_timeout_s: Annotated[int, Field(alias="stopTimeoutSeconds", ge=2, le=110)] = 90  # from SIGTERM to SIGKILL
     results: Literal["retain", "destroy"] = "retain"  # what `cdk destroy` does to the results bucket
     output_buckets: Listed[Bucket] = ()  # runs may write to these and to the deployment's own bucket
     input_buckets: Listed[Bucket] = ()  # their programs may read these and everything they may write to
     # The owner's functions that a strategy may name: the controller imports and calls these and no others.
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
-    # Whether users of the deployment may run commands in running tasks (`argosy exec`, ECS Exec).
-    allow_exec: bool = False
+    allow_exec: bool = False  # whether users may run commands in running tasks (`argosy exec`, ECS Exec)
     allow_ssm: bool = False  # whether Session Manager may open a shell on an instance
     # Roles whose session names another party sets (SAML, OIDC): each of their users is an owner.
     session_owners: Annotated[Listed[RoleGlob], Field(max_length=20)] = ()
@@ -324,7 +322,7 @@ def _parse(context: Mapping[str, Any]) -> tuple[list[tuple[str, str]], Settings]
         faults = faults_of(error)
         broken = {str(e["loc"][0]) for e in error.errors()}
         if "cells" in broken:  # then maps keyed by Region cannot be checked
-            broken |= {"zones", "offered", "amis", "vcpuQuotas", "vpcs"}
+            broken |= {"zones", "offered", "amis", "vcpuQuotas", "capacityReservations", "vpcs"}
         _, settings = _parse({key: value for key, value in context.items() if key not in broken})
         return faults, settings
 
@@ -383,7 +381,7 @@ def _size_faults(settings: Settings, cell: str) -> Iterator[tuple[str, str]]:
 
 
 def _region_faults(settings: Settings) -> Iterator[tuple[str, str]]:
-    for name in ("zones", "offered", "amis", "vcpu_quotas", "vpcs"):
+    for name in ("zones", "offered", "amis", "vcpu_quotas", "capacity_reservations", "vpcs"):
         for region in getattr(settings, name):
             if region not in settings.cells:
                 yield f"{to_camel(name)}.{region}", f"is not one of the cells ({', '.join(settings.cells)})"

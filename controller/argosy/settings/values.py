@@ -101,6 +101,7 @@ HOME_TAG = "argosy:home"  # on the role <prefix>-execution: its deployment's hom
 Item = TypeVar("Item")
 Listed = Annotated[tuple[Item, ...], BeforeValidator(_without_repetition), BeforeValidator(_split)]
 Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+ReservationIds = Annotated[Listed[Annotated[str, Field(pattern=r"^cr-[0-9a-f]{8,17}$")]], Field(max_length=50)]
 Zone = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 TypeName = Annotated[str, AfterValidator(_known_type)]
 CpuTypeName = Annotated[str, AfterValidator(_cpu_type)]

@@ -7,7 +7,6 @@ ended and everything has to end: every run closed, every instance given back, ev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -80,10 +79,7 @@ class Trial:
         self.regions, self.world = Regions(*worlds), worlds[0]
         self.owner = Owner(self.regions, faults)
         self.owner.read_aws()
-        policy = self.owner.set_quotas(
-            replace(plan.policy, max_instances=plan.instances), max(catalogue[name].vcpus for name in plan.types)
-        )
-        policy = self.owner.set_most_tasks(policy)
+        policy = self.owner.policy(plan, max(catalogue[name].vcpus for name in plan.types))
         self.auditor = Auditor(
             self.regions,
             self.jobs,
@@ -99,6 +95,7 @@ class Trial:
             world.sinks += [self.auditor.hear, events]
         self.bill = Bill(*worlds)
         self.machine_faults = [MachineFaults(world, faults, defects) for world in worlds]
+        self.owner.reserve(plan.types, HOME[1], self.outline.faulty_s)
         add_fleets(self.world, plan.types, HOME[1])
         if plan.kinds:
             add_foreign_fleets(self.world, HOME[1][0])

@@ -21,7 +21,7 @@ def test_the_cluster_is_shown_with_use_and_money(desk: Desk) -> None:
     busy, gone = view["instances"]
     assert busy == {
         "instanceId": "i-0000000000000000a", "instanceType": "p3.8xlarge", "availabilityZone": "us-east-1a",
-        "cell": "us-east-1", "purchase": "spot", "status": "ACTIVE",
+        "cell": "us-east-1", "purchase": "spot", "reservation": None, "status": "ACTIVE",
         "cpu": {"total": 32.0, "used": 8.0}, "memory": {"total": 230000, "used": 4096}, "gpus": {"total": 4, "used": 4},
         "tasks": 1, "priceUsdPerHour": 3.0, "onDemandUsdPerHour": 12.0,
         "diskUsdPerHour": 0.02, "addressUsdPerHour": 0.005,

@@ -287,7 +287,7 @@ def test_events_come_in_the_order_of_their_actions(threads: int) -> None:
 def test_the_sweep_of_an_empty_deployment_is_complete() -> None:
     site = Site()
     assert site.executor.observe(NOW, State()) == Observed(
-        at=NOW, whole_cells=frozenset({CELL}), cells=frozenset({CELL})
+        at=NOW, whole_cells=frozenset({CELL}), cells=frozenset({CELL}), reservations_read=frozenset({CELL})
     )
 
 

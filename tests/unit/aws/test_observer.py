@@ -47,7 +47,8 @@ def shown(**request: Any) -> dict[str, Any]:
 
 def test_an_empty_cell_is_a_complete_sweep() -> None:
     observed, _ = sweep({})
-    assert observed == Observed(at=NOW, whole_cells=frozenset({CELL}), cells=frozenset({CELL}))
+    cells = frozenset({CELL})
+    assert observed == Observed(at=NOW, whole_cells=cells, cells=cells, reservations_read=cells)
 
 
 def test_unknown_tasks_are_described_by_the_hundred_over_all_pages() -> None:

@@ -18,10 +18,10 @@ from argosy.model.cluster_course import (
     CoursePiece,
     PoolCount,
 )
-from argosy.model.events import HostStateChanged, InterruptionWarned, OrderAnswered
+from argosy.model.events import HostStateChanged, InterruptionWarned
 from argosy.model.instances import InstanceStatus
 from argosy.model.journal.commit import documents_of_commit
-from argosy.model.pools import OrderNote, Pool
+from argosy.model.pools import OrderAnswered, OrderNote, Pool
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from argosy.model.stored import documents

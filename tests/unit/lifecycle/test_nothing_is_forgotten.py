@@ -41,7 +41,6 @@ from argosy.model.events import (
     ManifestPartWritten,
     NotCarriedOut,
     Observed,
-    OrderAnswered,
     PoolShort,
     RebalanceAdvised,
     ResultSeen,
@@ -65,6 +64,7 @@ from argosy.model.inbox import (
     SharingRequest,
     UpdateRequest,
 )
+from argosy.model.pools import OrderAnswered, ReservationSeen
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.services.ports import PortBinding
 from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
@@ -107,6 +107,7 @@ FAMILY = family_of(prepared().task_definition)
 LATER = NOW + POLICY.absence_s + 100
 GONE = Observed(LATER, hosts=(host(1),), container_instances=(container_instance(1),))
 BACK = replace(GONE, at=LATER + 1, tasks=(task(1, "RUNNING"),))  # nothing new about it
+RESERVED = ReservationSeen("cr-1", CELL, "c5.xlarge", "us-east-1a", "capacity-block", "active", 2, 2, NOW, NOW + 9e4)
 UP = [LaunchAccepted(KEY, task_arn(1)), task(1, "RUNNING")]
 ONLY_TASK = [*UP, task(1, "STOPPED", 9, exit_code=0)]
 DOCUMENT = {"version": 1, "queues": {"research": {"weight": 2}, "team": {"within": "owners"}}}
@@ -139,6 +140,7 @@ CASES: list[list[Event]] = [
     [*UP, Observed(LATER), Observed(LATER + POLICY.absence_s + 1), Observed(LATER + 2 * POLICY.absence_s + 2)],
     [fleet(spot_target=4, spot_usd_per_hour=0.07), TargetAccepted(POOL, 4), OrderAnswered(POOL, 0)],
     [fleet("g5.xlarge"), replace(fleet("g5.xlarge"), fleet_id="another")],
+    [fleet(), RESERVED, replace(RESERVED, state="expired"), Observed(LATER, reservations_read=frozenset({CELL}))],
     [
         EnvironmentAsked(EnvironmentRequest("web", NOW, "create", revision=1, desired=2)),
         TargetsRegistered("web", (TargetPlace("web", "i-1", 8080),)),

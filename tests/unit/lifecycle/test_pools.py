@@ -14,11 +14,10 @@ from argosy.model.events import (
     HostStateChanged,
     InterruptionWarned,
     Observed,
-    OrderAnswered,
     PoolShort,
 )
 from argosy.model.instances import Purchase
-from argosy.model.pools import Pool, SpotRecord
+from argosy.model.pools import OrderAnswered, Pool, SpotRecord
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from argosy.model.state import State
 from tests.builders import NOW, POLICY, begun, container_instance, fleet, host, instance_id, state_with, told

@@ -10,6 +10,7 @@ import pytest
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
 from argosy.model.policy import Policy
+from argosy.model.pools import ReservationSeen
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.planning.forecast import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, seconds_of
@@ -17,6 +18,7 @@ from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion
 from argosy.spec.terms import terms_of_form
 from tests.builders import (
+    CELL,
     NOW,
     POLICY,
     RUN_ID,
@@ -270,3 +272,18 @@ def test_the_time_to_pull_the_image_is_part_of_the_start_and_changes_no_purchase
     assert found["costUsd"]["expected"] > without["costUsd"]["expected"]
     assert "a new instance pulls the image of 5,000 MiB in 100 s (50 MiB/s)" in found["assumptions"]
     assert not any("pulls the image" in each for each in without["assumptions"])
+
+
+def test_a_plan_takes_what_is_reserved_first_and_says_who_pays_for_it() -> None:
+    reserved = ReservationSeen("cr-1", CELL, "c5.xlarge", "us-east-1a", "capacity-block", "active", 2, 2, NOW)
+    plan = planned(state_with(*CPU, reserved), tasks=12)
+    assert ("reserved", 2) in {(each["purchase"], each["count"]) for each in plan["instances"]}
+    assert any("a Capacity Reservation is paid whether it is used or not" in each for each in plan["assumptions"])
+    without = planned(state_with(*CPU), tasks=12)
+    assert plan["costUsd"]["expected"] < without["costUsd"]["expected"]
+
+
+def test_a_plan_names_the_reservations_that_cannot_be_used() -> None:
+    later = ReservationSeen("cr-1", CELL, "c5.xlarge", "us-east-1a", "capacity-block", "scheduled", 2, 0, NOW + 60)
+    reasons = [each["reason"] for each in planned(state_with(*CPU, later))["rejected"]]
+    assert any(each.startswith("it is scheduled and starts at") for each in reasons)

@@ -171,7 +171,7 @@ def _pools(samples: Sequence[ClusterSample]) -> list[JSON]:
 
 
 def _place_of(pool: str) -> JSON:
-    cell, kind, zone = pool.split("/")
+    cell, kind, zone, *_ = pool.split("/")
     return {"cell": cell, "type": kind, "zone": zone}
 
 

@@ -208,7 +208,8 @@ def _of_instances(most: int, each: int, unit: str) -> Limit:
 def _vcpus_of_quotas(cells: Iterable[str], types: Iterable[str], policy: Policy) -> int | None:
     """None if the quota of a possible purchase is unknown."""
     known = {(quota.cell, quota.purchase, quota.family): quota.vcpus for quota in policy.vcpu_quotas}
-    ways = {(each.value, quota_key(name, each.value)) for name in types for each in Purchase}
+    bought = Purchase.SPOT.value, Purchase.ON_DEMAND.value
+    ways = {(each, quota_key(name, each)) for name in types for each in bought}
     needed = [(cell, *way) for cell in cells for way in ways]
     return sum(known[each] for each in needed) if needed and all(each in known for each in needed) else None
 

@@ -28,6 +28,7 @@ def cluster(view: View, now: float, show_gone: bool) -> Iterator[RenderableType]
     ordered = orders(view)
     if ordered:
         yield ordered
+    yield from map(_reservation, view.get("reservations", ()))
     yield from troubles(view)
     yield from without_work(shown)
 
@@ -103,6 +104,16 @@ def orders(view: View) -> str:
         if each["spotTarget"] or each["onDemandTarget"]
     ]
     return f"fleet targets: {'; '.join(wanted)}" if wanted else ""
+
+
+def _reservation(each: View) -> str:
+    """`reservation cr-...: 3 of 4 p5.48xlarge in us-east-1a are in use; the rest costs $55.04 per hour`."""
+    used = each["instances"] - each["free"]
+    where = f"{each['instances']:,} {each['instanceType']} in {each['availabilityZone']}"
+    end = f", which must be empty by {figures.clock(each['emptyBy'])}" if each["emptyBy"] else ""
+    idle = f"; the rest costs {figures.money(each['idleUsdPerHour'])} per hour" if each["idleUsdPerHour"] else ""
+    why = f"; nothing is launched into it: {each['unusableBecause']}" if each["unusableBecause"] else ""
+    return f"reservation {each['reservation']}: {used:,} of {where} are in use{end}{idle}{why}"
 
 
 def troubles(view: View) -> Iterator[str]:

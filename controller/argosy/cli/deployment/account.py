@@ -22,6 +22,7 @@ from argosy.cli.deployment.remedies import (
     not_offered,
     use_region,
 )
+from argosy.cli.deployment.reservations import reservations
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.live_offers import LiveOffers
 from argosy.settings.settings import OfferedChange
@@ -183,6 +184,7 @@ CELL_CHECKS = {
     "VPC": vpcs,
     "spot quotas": spot_quotas,
     "on-demand quotas": on_demand_quotas,
+    "reservations": reservations,
     "AMI": amis,
     "zones": zones,
     "instance types": offered_types,

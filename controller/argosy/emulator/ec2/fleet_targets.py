@@ -10,6 +10,7 @@ from argosy.emulator.ec2.changes import delete, launch, shut_down, warn
 from argosy.emulator.ec2.events import fleet_obstacle, fleet_state
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, LaunchObstacle
+from argosy.emulator.ec2.reservations import RESERVED, place_in
 from argosy.emulator.readings import DELETED_OVER_LIMIT
 
 JSON = dict[str, Any]
@@ -22,6 +23,7 @@ _NO_CAPACITY = LaunchObstacle(
 OVER_QUOTA = LaunchObstacle("spotInstanceCountLimitExceeded", "Max spot instance count exceeded")
 
 
+_NONE_RESERVED = _NO_CAPACITY._replace(description="The targeted Capacity Reservations have no capacity available.")
 ERROR_CODES = {
     _NO_CAPACITY.sub_type: "InsufficientInstanceCapacity", OVER_QUOTA.sub_type: "MaxSpotInstanceCountExceeded",
 }  # fmt: skip
@@ -33,19 +35,30 @@ def launch_at_once(ledger: Ec2Ledger, fleet: Ec2Fleet) -> JSON:
     fleet.state, launched, errors = "active", list[JSON](), list[JSON]()
     for purchase, target in (("on-demand", fleet.on_demand_target), ("spot", fleet.spot_target)):
         for _ in range(target):
-            pool = _choose(ledger, fleet, purchase)
+            pool, reservation = _choose_at_once(ledger, fleet, purchase)
             if isinstance(pool, LaunchObstacle):
                 code = ERROR_CODES.get(pool.sub_type, "UnfulfillableCapacity")
                 errors.append({**_place(fleet.pools[0], purchase), "ErrorCode": code, "ErrorMessage": pool.description})
                 break
-            if (key := _key(pool, purchase)) in ledger.available:
+            if (key := _key(pool, purchase)) in ledger.available and not reservation:
                 ledger.available[key] -= 1
-            ids = [launch(ledger, fleet, pool, purchase).instance_id]
+            instance = launch(ledger, fleet, pool, purchase)
+            instance.reservation, ids = reservation, [instance.instance_id]
             launched.append({**_place(pool, purchase), "InstanceIds": ids, "InstanceType": pool.instance_type})
     fleet.spot_target = fleet.on_demand_target = 0
     fleet.excess_policy = "no-termination"
     fleet.answer = {"FleetId": fleet.fleet_id, "Errors": errors, "Instances": launched}
     return fleet.answer
+
+
+def _choose_at_once(ledger: Ec2Ledger, fleet: Ec2Fleet, purchase: str) -> tuple[CapacityPool | LaunchObstacle, str]:
+    """The pool that can deliver one more, or why none can, and the Capacity Reservation that it takes a place of."""
+    if fleet.default_type != RESERVED:
+        return _choose(ledger, fleet, purchase), ""
+    free = [pool for pool in fleet.pools if pool.name not in ledger.obstacles]
+    if not free:
+        return ledger.obstacles[fleet.pools[0].name], ""
+    return place_in(ledger, fleet.request, free) or (_NONE_RESERVED, "")
 
 
 def _place(pool: CapacityPool, purchase: str) -> JSON:

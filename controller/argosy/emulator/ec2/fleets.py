@@ -12,6 +12,7 @@ from argosy.emulator.ec2.fleet_requests import check_offered, read_pools, read_t
 from argosy.emulator.ec2.fleet_targets import launch_at_once
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
+from argosy.emulator.ec2.reservations import check_reserved
 from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.readings import HYPHENS, OLD_TARGET, ONLY_ACTIVE, TOTAL_ONLY
 from argosy.emulator.region import as_uuid, epoch_s, utc
@@ -50,6 +51,7 @@ class FleetOperations(OperationGroup[Ec2Ledger]):
                 return earlier.answer or {"FleetId": earlier.fleet_id}
         specification = request["TargetCapacitySpecification"]
         default_type = specification.get("DefaultTargetCapacityType") or "on-demand"
+        check_reserved(request, kind, default_type)
         spot, on_demand = read_targets(specification, default_type)
         pools = read_pools(self.ledger, request["LaunchTemplateConfigs"])
         check_offered(self.ledger, pools)

@@ -154,6 +154,8 @@ def instance_view(instance: Ec2Instance, architecture: str) -> JSON:
     if instance.purchase == "spot":
         view["InstanceLifecycle"] = "spot"
         view["SpotInstanceRequestId"] = instance.spot_request_id
+    if instance.reservation:
+        view["CapacityReservationId"] = instance.reservation
     if instance.reason_code:
         view["StateReason"] = {"Code": instance.reason_code, "Message": instance.reason}
     return view

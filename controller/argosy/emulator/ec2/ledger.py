@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 
-from argosy.emulator.ec2.records import Ec2Fleet, Ec2Instance, LaunchObstacle, LaunchTemplate, MachineType
+from argosy.emulator.ec2.records import (
+    CapacityReservation,
+    Ec2Fleet,
+    Ec2Instance,
+    LaunchObstacle,
+    LaunchTemplate,
+    MachineType,
+)
 from argosy.emulator.operations import Refusal
 from argosy.emulator.region import AwsRegion
 
@@ -58,6 +65,7 @@ class Ec2Ledger:
         self.prices = setup.usd_per_hour
         self.fleets: dict[str, Ec2Fleet] = {}
         self.instances: dict[str, Ec2Instance] = {}
+        self.reservations: dict[str, CapacityReservation] = {}
         self.templates: dict[str, LaunchTemplate] = {}
         self.available: dict[str, int] = {}
         """How many more instances a pool can deliver; a pool that is missing here has no limit."""

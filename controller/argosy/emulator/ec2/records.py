@@ -62,6 +62,23 @@ class LaunchTemplate:
 
 
 @dataclass(slots=True)
+class CapacityReservation:
+    """Instances of one type in one zone that are kept for the account. Times are epoch seconds, 0 = none."""
+
+    reservation_id: str
+    instance_type: str
+    zone: str
+    total: int
+    kind: str
+    """on-demand-capacity-reservation or capacity-block."""
+    starts_at: float
+    ends_at: float = 0.0
+    taken: int = 0
+    """By instances that are not modelled."""
+    is_cancelled: bool = False
+
+
+@dataclass(slots=True)
 class Ec2Instance:
     """One EC2 instance. Times are epoch seconds, None = not (yet)."""
 
@@ -85,6 +102,8 @@ class Ec2Instance:
     failed_checks: frozenset[str] = frozenset()
     """Of EC2's status checks: system, instance, attached-ebs."""
     console: str = ""
+    reservation: str = ""
+    """Id of the Capacity Reservation that it takes a place of."""
 
     @property
     def instance_type(self) -> str:

@@ -11,13 +11,20 @@ from argosy.emulator.ec2.fleets import FleetOperations
 from argosy.emulator.ec2.instances import InstanceOperations
 from argosy.emulator.ec2.ledger import Ec2Ledger, Ec2Setup, PriceFunction
 from argosy.emulator.ec2.market import MarketOperations
-from argosy.emulator.ec2.records import Ec2Instance, LaunchObstacle, LaunchTemplate, MachineType
+from argosy.emulator.ec2.records import (
+    CapacityReservation,
+    Ec2Instance,
+    LaunchObstacle,
+    LaunchTemplate,
+    MachineType,
+)
+from argosy.emulator.ec2.reservations import BLOCK, ON_DEMAND, ReservationOperations, end_block
 from argosy.emulator.region import AwsRegion
 
 __all__ = ["Ec2Instance", "Ec2Model", "Ec2Setup", "LaunchObstacle", "MachineType", "PriceFunction"]
 
 
-class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
+class Ec2Model(FleetOperations, InstanceOperations, MarketOperations, ReservationOperations):
     """One account's EC2 in one region: fleets of type maintain and their instances. Operations as in EcsModel.
 
     The passing of time takes effect in `advance` only; `next_due` says when there is something to do. Functions in
@@ -82,6 +89,26 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations):
         with self.lock:
             instance = self.ledger.instances[instance_id]
             shut_down(self.ledger, instance, "Server.InternalError", "Server.InternalError: Internal error on launch")
+
+    def reserve(
+        self, pool: str, count: int, *, is_block: bool = False, lasts: tuple[float, float] = (0.0, 0.0)
+    ) -> CapacityReservation:
+        """A Capacity Reservation of the account in `pool` ("p5.48xlarge/us-east-1a"). lasts: from (0 = now), until (0 =
+        without an end)."""
+        instance_type, zone = pool.split("/")
+        with self.lock:
+            found = CapacityReservation(
+                self.ledger.short_id("cr"),
+                instance_type,
+                zone,
+                count,
+                BLOCK if is_block else ON_DEMAND,
+                lasts[0] or self.ledger.now(),
+                lasts[1],
+            )
+            self.ledger.reservations[found.reservation_id] = found
+            end_block(self.ledger, found)
+            return found
 
     def set_withdrawn(self, pool: str, *, withdrawn: bool = True) -> None:
         """Whether EC2 has withdrawn the type of `pool` from its zone."""

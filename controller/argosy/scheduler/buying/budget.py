@@ -229,7 +229,7 @@ class CappedRuns(UncappedRuns):
     def at_most(self, market: MarketView, unpaid: Mapping[str, int] | None = None) -> dict[str, int]:
         sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
-            buys = purchases(budget.run, self.moment)
+            buys = purchases(budget.run, self.moment) | {Purchase.RESERVED}
             if buys not in sold:
                 sold[buys] = for_sale(self.moment.state, market.offers, buys)
             self.most[run_id] = most_tasks(self.moment, budget, sold[buys])

@@ -80,9 +80,10 @@ def targets(
             want[purchase] = rises.at_most(pool, purchase, wanted, replaced)
         late = late or bool(pool.on_demand_count and (pool.closed or places is NO_PLACES))
         if pool.on_demand_count and not late:
-            want[Purchase.ON_DEMAND] = pool.on_demand_target
-        if pool.fleet_id and _differs(pool, want[Purchase.SPOT], want[Purchase.ON_DEMAND]):
-            actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[Purchase.ON_DEMAND], late))
+            want[pool.ordered_as] = pool.on_demand_target
+        may_differ = bool(pool.fleet_id or pool.reservation)
+        if may_differ and _differs(pool, want[Purchase.SPOT], want[pool.ordered_as]):
+            actions.append(SetTarget(pool.key, want[Purchase.SPOT], want[pool.ordered_as], late))
     return sorted(actions, key=lambda action: _grows(state.pools[action.pool], action))
 
 

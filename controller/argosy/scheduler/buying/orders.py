@@ -27,7 +27,7 @@ from argosy.placement.fitness import Fitness
 from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.purchase_shares import Demand, Due, due_instances
 from argosy.scheduler.buying.reasons import DEPLOYMENT, HELD_BY, why_nothing_is_bought
-from argosy.scheduler.buying.trial_instances import trials_left
+from argosy.scheduler.buying.trial_instances import reserved_left, trials_left
 from argosy.scheduler.placing.places import Places, RunPlaces, group_is_running
 from argosy.scheduler.turns.caps import quotas_of, usd_of_all, vcpus_left
 
@@ -185,6 +185,7 @@ def order_limits(moment: Moment) -> OrderLimits:
         instances_limit=AT_ONCE if 0 < policy.growth_per_tick < left else DEPLOYMENT,
         usd_per_hour=math.inf if math.isinf(usd) else max(0.0, usd - usd_of_all(moment)),
         usd_limit=DEPLOYMENT_USD.format(usd),
+        reserved=reserved_left(moment),
         trials=trials_left(moment) if any(pool.unregistered for pool in moment.state.pools.values()) else {},
     )
 

@@ -1,4 +1,4 @@
-"""Where may only one instance at a time be bought?"""
+"""Where does a pool limit an order: to one instance at a time, or to what a Capacity Reservation has left?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Mapping
 
 from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment
+
+
+def reserved_left(moment: Moment) -> Mapping[str, int]:
+    """By pool, how many more instances each Capacity Reservation has."""
+    return {pool.key: pool.reserved_free for pool in moment.state.pools.values() if pool.reservation}
 
 
 def trials_left(moment: Moment) -> Mapping[str, int]:

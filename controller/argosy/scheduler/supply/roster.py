@@ -80,7 +80,7 @@ class _Followed:
         state = moment.state
         self.rows = KeptSupply()
         self.owed: dict[str, PoolPurchase] = {}
-        self._owing: Mapping[PoolPurchase, tuple[InstanceType, int]] = {}  # what is owed, and how many
+        self._owing: Mapping[PoolPurchase, tuple[tuple[InstanceType, float] | None, int]] = {}  # what, and how many
         self._changed, self._used = state.changed_instances.touched, state.attempts.touched_instances
         self._followed: tuple[int, int] | None = None  # read positions in those two; None = no rows yet
         self._now, self._policy = moment.now, moment.policy
@@ -140,18 +140,18 @@ class _Followed:
     def _orders(self, moment: Moment, expected: ExpectedRows) -> Rows:
         """The owed instances that are new, changed, or no longer owed."""
         pools, catalogue = moment.state.pools, moment.catalogue
-        owing = {
-            key: (kind, count)
+        owing: dict[PoolPurchase, tuple[tuple[InstanceType, float] | None, int]] = {
+            key: ((kind, pools[key[0]].empty_by), count)
             for key, count in moment.owed.items()
             if (kind := catalogue.get(pools[key[0]].instance_type)) is not None
         }
         rows: Rows = {}
         for key in owing.keys() | self._owing.keys():
-            (kind, count), (before, had) = owing.get(key, (None, 0)), self._owing.get(key, (None, 0))
-            if (kind, count) == (before, had):
+            (what, count), (before, had) = owing.get(key, (None, 0)), self._owing.get(key, (None, 0))
+            if (what, count) == (before, had):
                 continue
             row = expected.of(pools[key[0]], key[1]) if count else None
-            for number in range(min(count, had) if kind == before else 0, max(count, had)):
+            for number in range(min(count, had) if what == before else 0, max(count, had)):
                 name = f"owed/{key[0]}/{key[1]}/{number}"
                 if row is not None and number < count:
                     rows[name], self.owed[name] = ((_OWED, *key, number), replace(row, id=name)), key

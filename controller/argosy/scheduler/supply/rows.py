@@ -13,7 +13,7 @@ import numpy as np
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.market.daemons import Daemon, KeptForDaemons, Uses, kept_for
-from argosy.market.offers import interruption_rate_of
+from argosy.market.offers import interruption_rate_of, reserved_until
 from argosy.model.instance_types import PURCHASE_ATTRIBUTE, own_attributes
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.moment import Moment
@@ -138,7 +138,8 @@ def on_known_gpus(row: InstanceRow, state: State, uses: Mapping[int, TaskUse]) -
 def attributes_of(instance: Instance) -> dict[str, str]:
     """The attributes that ECS has for a registered instance, and our own."""
     kind = load_catalogue().get(instance.instance_type)
-    return instance.attributes | own_attributes(kind, instance.purchase, instance.cell)
+    own = own_attributes(kind, instance.purchase, instance.cell)
+    return instance.attributes | own | reserved_until(instance.empty_by)
 
 
 def pauses(instance: Instance, now: float) -> bool:
@@ -159,21 +160,22 @@ class ExpectedRows:
     def __init__(self, moment: Moment, daemons: Sequence[Daemon] = ()) -> None:
         """daemons: the room they will need is not free there."""
         self._moment, self._daemons = moment, daemons
-        self._made: dict[tuple[str, str, str, Purchase], InstanceRow | None] = {}
+        self._made: dict[tuple[str, str, str, Purchase, float], InstanceRow | None] = {}
 
     def of(self, at: Instance | Pool, purchase: Purchase) -> InstanceRow | None:
         """Without its id. None for a type that the catalogue lacks."""
-        key = at.cell, at.instance_type, at.zone, purchase
+        key = at.cell, at.instance_type, at.zone, purchase, at.empty_by
         if key not in self._made:
-            self._made[key] = self._row(*key)
+            self._made[key] = self._row(at, purchase)
         return self._made[key]
 
-    def _row(self, cell: str, type_name: str, zone: str, purchase: Purchase) -> InstanceRow | None:
-        kind, policy = self._moment.catalogue.get(type_name), self._moment.policy
+    def _row(self, at: Instance | Pool, purchase: Purchase) -> InstanceRow | None:
+        kind, policy = self._moment.catalogue.get(at.instance_type), self._moment.policy
         if kind is None:
             return None
         size = kind.resources
-        attributes = policy.expected_attributes(kind, zone, purchase, cell)
+        attributes = policy.expected_attributes(kind, at.zone, purchase, at.cell)
+        attributes |= reserved_until(at.empty_by - policy.boot_s)
         disk, most = policy.task_disk_gib_of(kind), policy.most_tasks_of(kind.name)
         kept = kept_for(self._daemons, attributes, size, disk) if self._daemons else KeptForDaemons()
         return InstanceRow(

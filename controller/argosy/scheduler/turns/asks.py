@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from argosy.model.instance_types import (
     GPU_PART_ATTRIBUTE,
     GPU_SHARING_ATTRIBUTE,
     PURCHASE_ATTRIBUTE,
+    RESERVED_UNTIL_ATTRIBUTE,
 )
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
@@ -31,8 +33,10 @@ from argosy.placement.demand import Batch, WeightedConstraint
 from argosy.scheduler.supply.kept_instances import kept_for_runs, needed_from, off_limits, open_to
 from argosy.scheduler.supply.rows import expected_end, gpu_owner_of
 
-ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.ON_DEMAND}"
-SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} == {Purchase.SPOT}"
+# What is reserved is paid anyway, so every run may use it.
+ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{Purchase.ON_DEMAND}, {Purchase.RESERVED}]"
+SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{Purchase.SPOT}, {Purchase.RESERVED}]"
+STEP_S = 60  # in which the time moves that a reserved instance must outlast
 NO_BOUND: Mapping[str, int] = MappingProxyType({})
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
 
@@ -53,16 +57,26 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     shunned, until = shunned_by(moment.state), moment.now + moment.policy.linger_s
     kept = kept_for_runs(moment.state, moment.now) if moment.state.keeps_instances else {}
     needed = needed_from(moment, kept) if kept else {}
+    ends = any(pool.empty_by for pool in moment.state.pools.values())
     asks: list[Ask] = []
     for run in runs:
         may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
         batch = batch_of(moment, run, until, shunned, may_buy)
         count = min(batch.count, at_most.get(run.id, batch.count))
         batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
+        if ends and not run.terms.service:
+            batch = replace(batch, constraints=(*batch.constraints, done_in_time(run, moment)))
         if kept:
             batch = replace(batch, constraints=batch.constraints + off_limits(run, kept, open_to(run, moment, needed)))
         asks += _split(run, batch, moment)
     return asks
+
+
+def done_in_time(run: Run, moment: Moment) -> str:
+    """Keeps its tasks off reserved instances that have to be empty before a task that starts now is expected to
+    end."""
+    ends_at = moment.now + run.expected_seconds(moment.policy.attempt_s)
+    return f"not(attribute:{RESERVED_UNTIL_ATTRIBUTE} < {math.ceil(ends_at / STEP_S) * STEP_S})"
 
 
 def _split(run: Run, batch: Batch, moment: Moment) -> Iterator[Ask]:
@@ -143,7 +157,7 @@ def batch_of(
 
 
 def _purchase(may_buy: frozenset[Purchase]) -> tuple[str, ...]:
-    return tuple(only for purchase, only in _ONLY.items() if may_buy == {purchase})
+    return tuple(only for purchase, only in _ONLY.items() if may_buy - {Purchase.RESERVED} == {purchase})
 
 
 def _last_decided(run: Run) -> frozenset[Purchase]:
@@ -206,7 +220,7 @@ def lacking(run: Run, moment: Moment, base: int) -> int:
 
 
 def _stays_on_demand(instance: Instance) -> bool:
-    return instance.purchase is Purchase.ON_DEMAND and not instance.leaves
+    return instance.purchase is not Purchase.SPOT and not instance.leaves
 
 
 def tasks_of_base(run: Run, moment: Moment, until: float) -> NDArray[np.bool_] | None:

@@ -17,9 +17,11 @@ import numpy as np
 from argosy.catalogue.quotas import quota_key
 from argosy.market.limits import QuotaKey
 from argosy.market.offers import cost_of
+from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.money.occupancy import part_of
 from argosy.model.policy import Policy
+from argosy.model.pools import CAPACITY_BLOCK
 from argosy.model.resources import AXES, CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.shares.sharers import queue_of_run
@@ -238,6 +240,9 @@ def vcpus_left(moment: Moment) -> Mapping[QuotaKey, int]:
     for (key, purchase), count in moment.promised.items():
         pool = moment.state.pools[key]
         use(pool.cell, pool.instance_type, purchase.value, count)
+    for pool in moment.state.pools.values():  # EC2 counts all of a reservation, used or not, except of a block
+        if pool.reservation and pool.reserved_as != CAPACITY_BLOCK:
+            use(pool.cell, pool.instance_type, Purchase.ON_DEMAND.value, pool.reserved)
     return {key: vcpus - used[key] for key, vcpus in quotas.items()}
 
 

@@ -201,7 +201,7 @@ def histories(moment: Moment) -> Iterator[ReadHistory]:
     again = [
         pool
         for pool in moment.state.pools.values()
-        if pool.fleet_id and pool.shortages > 1 and pool.cools_off(now) and not pool.needs_mending
+        if pool.fleet_id and pool.shortages > 1 and pool.cools_off(now) and not (pool.needs_mending or pool.reservation)
         if now - pool.history_at >= policy.history_every_s
     ]
     again.sort(key=lambda pool: (pool.history_at, pool.key))

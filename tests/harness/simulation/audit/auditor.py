@@ -47,6 +47,7 @@ from tests.harness.simulation.audit.preemption import PreemptionChecker
 from tests.harness.simulation.audit.progress import MarkerChecker, ProgressChecker
 from tests.harness.simulation.audit.quiet import QuietChecker
 from tests.harness.simulation.audit.reasons import ReasonChecker
+from tests.harness.simulation.audit.reservations import ReservationChecker
 from tests.harness.simulation.audit.schedules import ScheduleChecker
 from tests.harness.simulation.audit.shares import ShareChecker
 from tests.harness.simulation.audit.sharing import SharingChecker
@@ -91,6 +92,7 @@ class Auditor:
             GpuChecker(facts),
             InstanceChecker(facts),
             FleetChecker(facts),
+            ReservationChecker(facts),
             FloorChecker(facts),
             ProgressChecker(facts),
             MoneyChecker(facts),

@@ -109,7 +109,9 @@ class CapChecker(Checker):
         ):
             return
         usd = sum(each.get("price_usd_per_hour", 0.0) for each in alive)
-        held = Counter(pool_key(each["cell"], each["instance_type"], each["zone"]) for each in alive)
+        held = Counter(
+            pool_key(each["cell"], each["instance_type"], each["zone"], each.get("reservation", "")) for each in alive
+        )
         for key, pool in stored.pools.items():
             owed = sum(self._targets[key, name] for name in _TARGETS) - held[key]
             usd += max(0, owed) * float(pool["spot_usd_per_hour"])
@@ -138,7 +140,7 @@ class CapChecker(Checker):
         """By target, how many instances it orders. A target also follows instances that are there: EC2 replaced one
         that had ended before the target fell, or they came after their order was given up."""
         there = Counter(
-            (pool_key(each["cell"], each["instance_type"], each["zone"]), each["purchase"])
+            (pool_key(each["cell"], each["instance_type"], each["zone"], each.get("reservation", "")), each["purchase"])
             for each in self.facts.stored.instances.values()
             if each["owned"] and each["status"] not in ("GONE", "RELEASING")
         )

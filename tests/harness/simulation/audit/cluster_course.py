@@ -67,7 +67,7 @@ class ClusterCourseChecker(Checker):
             "starting": sum(each[TaskStatus.STARTING] for each in counts),
             "running": sum(each[TaskStatus.RUNNING] + each[TaskStatus.VERIFYING] for each in counts),
             "spot": purchases[Purchase.SPOT],
-            "on_demand": purchases[Purchase.ON_DEMAND],
+            "on_demand": purchases[Purchase.ON_DEMAND] + purchases[Purchase.RESERVED],
             "active": sum(each["status"] == InstanceStatus.ACTIVE for each in instances),
         }
         found = {name: getattr(sample, name) for name in wanted}
@@ -84,7 +84,8 @@ class ClusterCourseChecker(Checker):
         for key, now in targets.items() if self._targets is not None else ():
             before = (self._targets or {}).get(key) or _as_met(pools[key])
             grown[key, Purchase.SPOT.value] += max(0, now[0] - before[0])
-            grown[key, Purchase.ON_DEMAND.value] += pools[key]["on_demand_count"] if now[1] != before[1] else 0
+            how = Purchase.RESERVED if pools[key].get("reservation") else Purchase.ON_DEMAND
+            grown[key, how.value] += pools[key]["on_demand_count"] if now[1] != before[1] else 0
         if self._targets is not None and +grown != Counter({(each.pool, each.purchase): each.count for each in orders}):
             self.facts.violated("C4", f"targets have grown by {dict(+grown)}, and the orders are {orders}")
         self._targets = targets

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.engine.report import TickReport
-from argosy.model.instances import LEAST_BILLED_S
+from argosy.model.instances import LEAST_BILLED_S, pool_key
 from argosy.model.money.costs import Costs
 from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
 from tests.harness.simulation.world.deployed_fleets import IPV4_USD_PER_S, fleet_is_ours, volume_usd
@@ -120,7 +120,8 @@ class MoneyChecker(Checker):
         for name, each in self.facts.stored.instances.items():
             until = each["stopped_at"] if each["status"] == "GONE" else self.facts.world.now
             paid_until = max(until, each["launched_at"] + max(LEAST_BILLED_S, each["charged_s"]))
-            market = f"{each['cell']}/{each['instance_type']}/{each['zone']}|{each['purchase']}"
+            where = pool_key(each["cell"], each["instance_type"], each["zone"], each.get("reservation", ""))
+            market = f"{where}|{each['purchase']}"
             self._lives[market][name] = _Life(each["launched_at"], paid_until)
 
     def _check_books(self, rest: Rest) -> None:
@@ -176,7 +177,7 @@ class MoneyChecker(Checker):
         """Every second of an instance in a ledger is charged with its volume and its address, at the list price."""
         for record in self.facts.stored.records.values():
             for market, costs in record.costs.items():
-                region, name, _ = market.partition("|")[0].split("/")
+                region, name, *_ = market.partition("|")[0].split("/")
                 kind = self.facts.world.catalogue[name]
                 due = volume_usd(region, kind, costs.instance_seconds), IPV4_USD_PER_S * costs.instance_seconds
                 booked = costs.disks, costs.addresses

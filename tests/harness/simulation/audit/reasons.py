@@ -183,10 +183,11 @@ class ReasonChecker(Checker):
             if each["owned"]
             and each["status"] == InstanceStatus.ACTIVE
             and not (each["interrupted_at"] or each["absent_since"])
-            if (key := pool_key(each["cell"], each["instance_type"], each["zone"])) in pools
+            if (key := pool_key(each["cell"], each["instance_type"], each["zone"], each.get("reservation", "")))
+            in pools
             and each["fleet_id"] in ("", pools[key]["fleet_id"])
         )
-        return sum(max(0, _most(pool, each) - held[key, each]) for key, pool in pools.items() for each in Purchase)
+        return sum(max(0, _most(pool, each) - held[key, each]) for key, pool in pools.items() for each in _TARGETS)
 
     def _is_or_was_full(self) -> bool:
         return self._was_full or self._is_full() or self._is_filled_by(self._promised(self._pools))

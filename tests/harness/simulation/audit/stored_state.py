@@ -111,8 +111,8 @@ class StoredState:
         elif (pk, sk) == (documents.STATE, documents.ROOT):
             self.root = documents.decode(body)
         elif (pk, sk) == (documents.STATE, documents.POOLS):
-            pools = documents.decode(body)
-            self.pools = {pool_key(each["cell"], each["instance_type"], each["zone"]): each for each in pools}
+            parts = "cell", "instance_type", "zone", "reservation"
+            self.pools = {pool_key(*(each.get(part, "") for part in parts)): each for each in documents.decode(body)}
         elif pk == documents.STATE and sk.startswith("INSTANCES#"):
             self._take_instances(sk, documents.decode(body))
         elif (pk, sk) == (documents.STATE, SHARING):

@@ -6,11 +6,15 @@ templates.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
+from argosy.emulator.ec2.reservations import BLOCK_ENDS_EARLIER_S
 from argosy.emulator.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS, READINGS
 from argosy.model.policy import Policy, VcpuQuota
 from tests.harness.simulation.faults import Faults
+from tests.harness.simulation.plan import TrialPlan
 from tests.harness.simulation.world.deployed_fleets import add_deleted_fleets, add_image
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.workload import VCPUS
@@ -18,6 +22,7 @@ from tests.harness.simulation.world.workload import VCPUS
 SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # the quota's names in settings and in EC2
 MOST_INSTANCES = 4  # that a quota lets through
 MOST_IMAGES = 3
+MOST_RESERVATIONS, MOST_RESERVED = 3, 3  # of a trial; instances of one
 READ_OTHERWISE = 0.35  # share of readings in a trial that has any
 MOST_TASKS, MOST_TASKS_OF = 3, ("*", "c5.*", "g*")  # an instance has 4 vCPUs, so up to 4 tasks fill it
 
@@ -29,6 +34,10 @@ class Owner:
         self._regions, self._world, self._faults = regions, regions.home, faults
         self._images = 1
 
+    def policy(self, plan: TrialPlan, largest: int) -> Policy:
+        """With the owner's quotas and limits. largest: vCPUs of the largest type."""
+        return self.set_most_tasks(self.set_quotas(replace(plan.policy, max_instances=plan.instances), largest))
+
     def set_quotas(self, policy: Policy, largest_vcpus: int = VCPUS) -> Policy:
         """EC2's own quota, for the whole trial. Half of the settings name it. largest_vcpus: of an instance."""
         if not self._faults.strikes("quota"):
@@ -39,6 +48,30 @@ class Owner:
             world.ec2.set_spot_quota(name, vcpus)
             known.append(VcpuQuota(world.region, "spot", key, vcpus))
         return replace(policy, vcpu_quotas=tuple(known)) if world.share("quota is known") < 0.5 else policy
+
+    def reserve(self, types: Sequence[str], zones: Sequence[str], faulty_s: float) -> None:
+        """Capacity Reservations and Capacity Blocks, whose ids the settings name. Others take places of them, some
+        begin later, and some end or are cancelled in the phase of faults."""
+        if not self._faults.strikes("reservation"):
+            return
+        world = self._world
+        for number in range(1 + int(MOST_RESERVATIONS * world.share("reservations"))):
+            share = partial(world.share, "reservation", number)
+            is_block, ends = share("block") < 0.5, share("ends") < 0.7
+            lasts_s = faulty_s * (0.3 + share("end")) + (BLOCK_ENDS_EARLIER_S if is_block else 0.0)
+            reserved = world.ec2.reserve(
+                f"{types[int(len(types) * share('type'))]}/{zones[int(len(zones) * share('zone'))]}",
+                1 + int(MOST_RESERVED * share("count")),
+                is_block=is_block,
+                lasts=(
+                    world.now + (0.3 * faulty_s * share("start") if share("later") < 0.3 else 0.0),
+                    world.now + lasts_s if ends else 0.0,
+                ),
+            )
+            if share("others") < 0.4:
+                world.later(faulty_s * share("others come"), partial(setattr, reserved, "taken", 1))
+            if share("cancel") < 0.3:
+                world.later(faulty_s * share("cancelled"), partial(setattr, reserved, "is_cancelled", True))
 
     def set_most_tasks(self, policy: Policy) -> Policy:
         """Of one type, or of all."""

@@ -111,6 +111,8 @@ class Bill:
         return seconds, seconds / 3600 * self._price(instance) + sum(parts)
 
     def _price(self, instance: Ec2Instance) -> float:
+        if instance.reservation:
+            return 0.0  # paid for the reservation, whether it is used or not
         if instance.purchase == "spot":
             prices = self._world_of(instance).ec2.ledger.prices
             return prices(instance.instance_type, instance.zone, instance.launched_at)

@@ -6,6 +6,7 @@ changed."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -101,11 +102,16 @@ class Ec2:
         only: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._offered, self._denied, self._zones, self._only = offered, denied, zones, only
+        self.reservations: list[dict[str, Any]] = []
         self._vpcs = [{"VpcId": f"vpc-{number}"} for number in range(vpcs)]
         self._vpcs += [{"Tags": [{"Key": "argosy:stage", "Value": "main"}]}] if own else []
 
     def get_paginator(self, operation: str) -> Pages:
-        return Pages({"describe_vpcs": self._described}[operation])
+        listed = {"describe_vpcs": self._described, "describe_capacity_reservations": self._reserved}
+        return Pages(listed[operation])
+
+    def _reserved(self) -> list[Any]:
+        return [{"CapacityReservations": self.reservations}]
 
     def _described(self) -> list[Any]:
         if self._denied:
@@ -162,7 +168,8 @@ def well() -> World:
     return world
 
 
-ALL_CHECKS = ("credentials", *ACCOUNT_CHECKS, *CELL_CHECKS, *DEPLOYMENT_CHECKS)
+OF_ALL_CELLS = [name for name in CELL_CHECKS if name != "reservations"]  # those have to be in the settings
+ALL_CHECKS = ("credentials", *ACCOUNT_CHECKS, *OF_ALL_CELLS, *DEPLOYMENT_CHECKS)
 
 
 def findings(name: str, world: World, *, may_fix: bool = False) -> list[Finding]:
@@ -700,3 +707,35 @@ def test_a_deployment_of_another_version_is_one_sentence() -> None:
     assert result.exit_code != 0
     assert "The deployment argosy is of another version of Argosy" in result.output
     assert "Traceback" not in result.output
+
+
+RESERVED = {
+    "CapacityReservationId": "cr-0123456789abcdef0",
+    "InstanceType": "g5.xlarge",
+    "AvailabilityZone": "us-east-1a",
+    "InstancePlatform": "Linux/UNIX",
+    "State": "active",
+    "TotalInstanceCount": 4,
+    "AvailableInstanceCount": 3,
+    "EndDate": datetime(2027, 1, 15, 12, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "said"),
+    [
+        ({}, "ok", "active, 3 of 4 g5.xlarge in us-east-1a are free, until 2027-01-15 12:00 UTC"),
+        ({"InstancePlatform": "Windows"}, "note", "it is for Windows"),
+        ({"InstanceType": "r5.large"}, "note", "its type is not in instanceTypes"),
+        ({"State": "expired"}, "note", "nothing can be launched into it any more"),
+        ({"CapacityReservationId": "cr-0123456789abcdef1"}, "note", "EC2 does not show it here"),
+    ],
+)
+def test_each_reservation_of_the_settings_is_judged(change: dict[str, Any], state: str, said: str) -> None:
+    world = well()
+    world.others["ec2"] = ec2 = Ec2(*TYPES)
+    ec2.reservations = [{**RESERVED, **change}]
+    settings = load_settings({"capacityReservations": {"us-east-1": ["cr-0123456789abcdef0"]}})
+    checked = CheckedAccount(Session(Tools(world.client), Connection()), settings, "123456789012")
+    [finding] = CELL_CHECKS["reservations"](checked, "us-east-1")
+    assert (finding.state, said in finding.says) == (state, True), finding.says

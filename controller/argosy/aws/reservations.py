@@ -1,0 +1,71 @@
+"""The Capacity Reservations that the settings name, as EC2 shows them, and orders of instances out of them.
+
+An order is CreateFleet of type `instant` for `reserved-capacity`, with the reservation as its target and no other
+purchase option to fall back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from argosy.aws.cell import Cell, CheckTime, pages, read_each
+from argosy.messages.ecs import epoch_s
+from argosy.model.events import Event
+from argosy.model.instances import Purchase
+from argosy.model.pools import CAPACITY_BLOCK, Pool, ReservationSeen
+
+INTERRUPTIBLE, ON_DEMAND = "interruptible-capacity-reservation", "on-demand-capacity-reservation"
+
+
+def reservations(cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[Event]:
+    """Without a filter: none is for ids, and an unknown id would fail the whole call. Raises AWS_ERRORS and what
+    `check_time` raises."""
+
+    def call(**request: Any) -> dict[str, Any]:
+        check_time()
+        return dict(cell.ec2.describe_capacity_reservations(**request))
+
+    for page in pages(call) if cell.reservations else ():
+        named = [each for each in page["CapacityReservations"] if each["CapacityReservationId"] in cell.reservations]
+        yield from read_each(partial(_seen, cell=cell.name), named)
+
+
+def _seen(view: Mapping[str, Any], cell: str) -> ReservationSeen:
+    kind = CAPACITY_BLOCK if view.get("ReservationType") == CAPACITY_BLOCK else ON_DEMAND
+    return ReservationSeen(
+        reservation=view["CapacityReservationId"],
+        cell=cell,
+        instance_type=view["InstanceType"],
+        zone=view["AvailabilityZone"],
+        reserved_as=INTERRUPTIBLE if view.get("Interruptible") else kind,
+        state=view["State"],
+        instances=int(view["TotalInstanceCount"]),
+        free=int(view["AvailableInstanceCount"]),
+        starts_at=epoch_s(view.get("StartDate")),
+        ends_at=epoch_s(view.get("EndDate")),
+    )
+
+
+def target_of(pool: Pool) -> dict[str, Any]:
+    """The members of CreateFleet that say what an order is for."""
+    kind = "reserved-capacity" if pool.reservation else "on-demand"
+    target = {"TotalTargetCapacity": pool.on_demand_count, "DefaultTargetCapacityType": kind}
+    if not pool.reservation:
+        return {"TargetCapacitySpecification": target}
+    options = {
+        "ReservationTypes": [pool.reserved_as],
+        "CapacityReservationTarget": {"CapacityReservationIds": [pool.reservation]},
+    }
+    return {"TargetCapacitySpecification": target, "ReservedCapacityOptions": options}
+
+
+def as_reserved(instance: Mapping[str, Any], cell: Cell) -> tuple[str, str]:
+    """How an instance of DescribeInstances was bought, and the reservation of the settings that it takes a place of."""
+    reservation = str(instance.get("CapacityReservationId") or "")
+    if instance.get("InstanceLifecycle") == "spot":
+        return Purchase.SPOT.value, ""
+    if reservation in cell.reservations:
+        return Purchase.RESERVED.value, reservation
+    return Purchase.ON_DEMAND.value, ""
