@@ -25,6 +25,7 @@ PLAN: JSON = {
     "tasks": 500,
     "possible": True,
     "placesHere": 0,
+    "startUp": {"bootSeconds": 90.0, "pullSeconds": None, "startSeconds": 5.0, "usd": 0.0036},
     "places": 120,
     "instances": [
         {

@@ -60,6 +60,7 @@ def plan_run(question: PlanQuestion) -> dict[str, Any]:
         },
         "onDemand": _on_demand(question),
         "image": _image(question),
+        "startUp": _start_up(question, found),
         "rejected": _rejected_pools(question),
         "relaxations": relaxations(question, found),
         "assumptions": _assumptions(question, found),
@@ -85,6 +86,20 @@ def _image(question: PlanQuestion) -> dict[str, float] | None:
     """The size of the run's image, and how long a new instance pulls it; None if ECR does not tell."""
     size = question.image_bytes
     return {"bytes": size, "pullSeconds": pull_seconds(size)} if size else None
+
+
+def _start_up(question: PlanQuestion, found: Forecast) -> dict[str, float | None]:
+    """Seconds from the launch of a new instance to a task that runs there, in their parts, and the cost of boots and
+    pulls on all instances to buy. pullSeconds: None = not known, and not counted."""
+    image, policy = _image(question), question.moment.policy
+    pull_s = image["pullSeconds"] if image else None
+    usd_per_hour = sum(each.instances * each.offer.price_usd_per_hour for each in found.bought)
+    return {
+        "bootSeconds": policy.boot_s,
+        "pullSeconds": pull_s,
+        "startSeconds": policy.start_s,
+        "usd": usd_per_hour * (policy.boot_s + (pull_s or 0.0)) / 3600,
+    }
 
 
 def _on_demand(question: PlanQuestion) -> dict[str, Any] | None:

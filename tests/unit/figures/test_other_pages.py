@@ -168,6 +168,8 @@ def test_a_plan_shows_each_variant_at_its_cost_and_time() -> None:
     assert "in any cell $0.140, 12 % $1.06 30m 50s" in text_of(page, "relaxations")
     assert "needs 4 GPUs" in text_of(page, "rejected")
     assert page.warnings == ["the run may miss its deadline"]
+    (start_up,) = [each for each in page.tiles if each.label == "Start-up"]
+    assert (start_up.value, start_up.note) == ("$0.00360", "boot 1m 30s, start 5.0 s")
 
 
 def test_a_plan_that_is_impossible_or_buys_nothing_says_so() -> None:

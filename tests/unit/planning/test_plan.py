@@ -271,6 +271,10 @@ def test_the_time_to_pull_the_image_is_part_of_the_start_and_changes_no_purchase
     assert later == pytest.approx({"low": 40.0, "expected": 100.0})
     assert found["costUsd"]["expected"] > without["costUsd"]["expected"]
     assert "a new instance pulls the image of 5,000 MiB in 100 s (50 MiB/s)" in found["assumptions"]
+    usd = sum(each["count"] * each["priceUsdPerHour"] for each in found["instances"])
+    parts = {"bootSeconds": 100.0, "pullSeconds": 100.0, "startSeconds": 0.0}
+    assert found["startUp"] == {**parts, "usd": pytest.approx(usd * 200 / 3600)}
+    assert without["startUp"] == {**parts, "pullSeconds": None, "usd": pytest.approx(usd * 100 / 3600)}
     assert not any("pulls the image" in each for each in without["assumptions"])
 
 

@@ -9,8 +9,9 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import QuotaFamily, quota_family
 from argosy.cli.deployment.checked_account import deployed
 from argosy.cli.deployment.findings import Finding, missing, note, ok, wrong
-from argosy.cli.deployment.remedies import raise_quota
+from argosy.cli.deployment.remedies import MEND_SETTINGS, raise_quota
 from argosy.model.resources import CPU_UNITS_PER_VCPU, said_vcpus
+from argosy.settings.settings import VcpuQuotas
 
 if TYPE_CHECKING:
     from argosy.cli.deployment.checked_account import CheckedAccount
@@ -35,7 +36,8 @@ def spot_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
         vcpus = _quota(client, "ec2", kind.spot_code)
         name, has = f"spot quota {kind.name}", said_vcpus(vcpus * CPU_UNITS_PER_VCPU)
         if vcpus >= smallest:
-            found += ok(name, has)
+            named = checked.settings.vcpu_quotas.get(cell, VcpuQuotas()).spot.get(kind.key, 0)
+            found += _above(name, has, named) if named > vcpus else ok(name, has)
             continue
         says = f"{has}, but the smallest of your types needs {smallest}: these instances will never start"
         finding = wrong if kind.name == "Standard" else note
@@ -51,12 +53,21 @@ def on_demand_quotas(checked: CheckedAccount, cell: str) -> list[Finding]:
         codes[kind.on_demand_code] = min(codes.get(kind.on_demand_code, (kind, smallest)), (kind, smallest), key=_vcpus)
     vcpus = {code: _quota(client, "ec2", code) for code in codes}
     has = ", ".join(f"{kind.name} {vcpus[code]:g}" for code, (kind, _) in codes.items())
+    named = checked.settings.vcpu_quotas.get(cell, VcpuQuotas()).on_demand
+    for code, (kind, _) in codes.items():
+        if (most := named.get("p" if kind.key == "p5" else kind.key, 0)) > vcpus[code]:
+            return _above("on-demand quota", f"{kind.name}: {said_vcpus(vcpus[code] * CPU_UNITS_PER_VCPU)}", most)
     short = [code for code, (_, smallest) in codes.items() if vcpus[code] < smallest]
     if not short:
         return ok("on-demand quota", f"vCPUs: {has}")
     says = f"vCPUs: {has}; beyond that, runs with a deadline or a fallback get spot only"
     code, (_, smallest) = short[0], codes[short[0]]
     return note("on-demand quota", says, raise_quota(cell, "ec2", code, max(WANTED_VCPUS, smallest)))
+
+
+def _above(name: str, has: str, named: int) -> list[Finding]:
+    """The settings promise plans and orders more than EC2 grants."""
+    return note(name, f"{has}, but vcpuQuotas counts on {named}: what is above it is refused", MEND_SETTINGS)
 
 
 def concurrency(checked: CheckedAccount) -> list[Finding]:

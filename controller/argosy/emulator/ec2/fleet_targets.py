@@ -76,8 +76,10 @@ def fill(ledger: Ec2Ledger) -> None:
 
 
 def spot_class(instance_type: str) -> str:
-    """The quota class of a type (aws.md 4.3): "P", "G and VT", "F", "X", "Inf", "Trn", "DL" or "Standard"."""
+    """The quota class of a type (aws.md 4.3): "P", "P5", "G and VT", "F", "X", "Inf", "Trn", "DL" or "Standard"."""
     family = instance_type.partition(".")[0]
+    if family.startswith("p5"):
+        return "P5"
     for prefix in ("inf", "trn", "dl"):
         if family.startswith(prefix):
             return "DL" if prefix == "dl" else prefix.capitalize()

@@ -739,3 +739,24 @@ def test_each_reservation_of_the_settings_is_judged(change: dict[str, Any], stat
     checked = CheckedAccount(Session(Tools(world.client), Connection()), settings, "123456789012")
     [finding] = CELL_CHECKS["reservations"](checked, "us-east-1")
     assert (finding.state, said in finding.says) == (state, True), finding.says
+
+
+@pytest.mark.parametrize(
+    ("named", "check", "said"),
+    [
+        ({"spot": {"g": 65}}, "spot quotas", "64 vCPUs, but vcpuQuotas counts on 65"),
+        ({"onDemand": {"p": 193}}, "on-demand quotas", "192 vCPUs, but vcpuQuotas counts on 193"),
+    ],
+)
+def test_quotas_of_the_settings_above_the_account_s_are_noted(named: dict[str, Any], check: str, said: str) -> None:
+    world = well()
+    world.others["service-quotas"] = Quotas(
+        Standard=640.0, G=64.0, P4=640.0, P5=640.0, OnDemandStandard=640.0, OnDemandG=64.0, OnDemandP4=192.0,
+        OnDemandP5=192.0,
+    )  # fmt: skip
+    settings = load_settings({"vcpuQuotas": {"us-east-1": named}})
+    checked = CheckedAccount(Session(Tools(world.client), Connection()), settings, "123456789012")
+    assert any(said in each.says for each in CELL_CHECKS[check](checked, "us-east-1"))
+    settings = load_settings({"vcpuQuotas": {"us-east-1": {"spot": {"g": 64}, "onDemand": {"p": 192}}}})
+    checked = CheckedAccount(Session(Tools(world.client), Connection()), settings, "123456789012")
+    assert {each.state for each in CELL_CHECKS[check](checked, "us-east-1")} == {"ok"}

@@ -34,6 +34,7 @@ REPLY: dict[str, Any] = {
     "costUsd": {"low": 0.0021, "expected": 0.0042, "high": 0.0093},
     "seconds": {"low": 40.0, "expected": 75.0, "high": 180.0},
     "instanceHours": 0.05,
+    "startUp": {"bootSeconds": 90.0, "pullSeconds": 100.0, "startSeconds": 5.0, "usd": 0.0075},
     "taskSeconds": {"low": 3.5, "expected": 7.0, "high": 14.0},
     "onDemand": {"region": "us-east-1", "costUsd": 0.0126, "seconds": 70.0, "instanceTypes": ["c5.xlarge"]},
     "rejected": [

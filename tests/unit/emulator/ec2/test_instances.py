@@ -269,6 +269,7 @@ def test_zones_are_described(cloud: Ec2Cloud) -> None:
     [
         ("c5.large", "Standard"),
         ("p3.2xlarge", "P"),
+        ("p5en.48xlarge", "P5"),
         ("g5.xlarge", "G and VT"),
         ("vt1.3xlarge", "G and VT"),
         ("inf2.xlarge", "Inf"),
