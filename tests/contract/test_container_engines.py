@@ -292,6 +292,18 @@ def test_a_container_that_shares_a_gpu_has_the_pipes_of_mps_and_the_machines_sha
     assert f"CUDA_MPS_PIPE_DIRECTORY={pipes}" in words
 
 
+@pytest.mark.parametrize(("gpus", "is_built"), [(1, True), (1, False), (0, True)])
+def test_podmans_containers_with_a_gpu_have_the_runner_for_their_init_if_it_is_built(
+    tmp_path: Path, gpus: int, is_built: bool
+) -> None:
+    runner = tmp_path / "argosy-runner"
+    if is_built:
+        runner.touch()
+    box = Isolation("i", gpus=NVIDIA[:gpus])
+    words = run_arguments(ContainerEngine("podman", runner=runner), "n", Program([], {}, tmp_path, None, isolation=box))
+    assert ("--init-path" in words) == (gpus > 0 and is_built)  # it measures the use of the GPU
+
+
 def test_a_program_without_an_image_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no image"):
         run_arguments(ContainerEngine("podman"), "n", Program([], {}, tmp_path, None))

@@ -22,6 +22,7 @@ from argosy.local.containers.process import Isolation, Program
 from argosy.local.gpus import Gpu
 from tests.container_engines import hello, start, static_busybox, use
 from tests.docker_daemon import private_docker
+from tests.fakes.nvidia_smi import install_nvidia_smi
 from tests.fakes.serving import served
 from tests.fakes.signed_s3 import SignedS3, signed_s3
 from tests.fakes.waiting import until
@@ -219,6 +220,17 @@ def test_the_agents_own_container_ends_and_stops_as_under_any_init(box: Box, tmp
             until(lambda: b"ready" in log.read_bytes(), 60)
             box.signal(name, "TERM")
             assert process.wait(60) == 143
+
+
+def test_process_1_measures_the_gpus_of_its_task_and_reaps_what_it_asked(
+    box: Box, task: RunnerUnderTest, tmp_path: Path
+) -> None:
+    install_nvidia_smi(tmp_path)
+    environment = told(task, result="none") | {"NVIDIA_VISIBLE_DEVICES": "GPU-a"}
+    driver = f"--volume={tmp_path}/nvidia-smi:/bin/nvidia-smi:ro"
+    ended = box.shell("/bin/busybox sleep 2; exit 6", options=[driver], told=environment)
+    assert (ended.returncode, ended.stderr) == (6, b"")
+    assert json.loads(task.s3.body("run/attempts/gpu-use/0000007/2.json"))["use"] == [37]
 
 
 def test_docker_says_which_init_its_containers_have(box: Box) -> None:

@@ -250,7 +250,8 @@ def run_arguments(engine: ContainerEngine, name: str, program: Program) -> list[
     words += ["--security-opt", "no-new-privileges", *(f"--cap-drop={name}" for name in _DROPPED)]
     words += ["--label", label(engine.door.port)] if engine.door else []
     words += ["--pids-limit", str(MOST_PROCESSES)] if engine.name == "docker" else []
-    if program.has_runner and engine.name == "podman":
+    measures = bool(box.gpus) and engine.runner is not None and engine.runner.is_file()
+    if (program.has_runner or measures) and engine.name == "podman":
         words += ["--init", "--init-path", str(engine.runner)]
     elif engine.name == "docker" or any(map(shutil.which, INITS)):
         words += ["--init"]  # reaps children and passes SIGTERM on; Docker brings its own
