@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from argosy.api.waiting.explanation import explain_run
+from argosy.catalogue.lookup import load_catalogue
+from argosy.model.moment import Moment
+from argosy.model.services.environments import DeploymentStatus
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
 from tests.harness.simulation.world.virtual_task import TaskBehaviour, VirtualTask
+from tests.scenarios import services
 from tests.scenarios.controlled import Controlled, index_of
 
 SHARE = {"vcpus": 0.5, "memory": 1000, "gpuShare": {"memoryMib": 5_000}}
@@ -115,3 +120,27 @@ def test_a_failure_beside_tasks_that_go_on_is_the_users() -> None:
     cluster.run_to_rest()
     counts = cluster.record(RUN_ID).counts
     assert (counts[TaskStatus.SUCCEEDED], counts[TaskStatus.FAILED]) == (TASKS - 1, 1)
+
+
+def test_a_services_tasks_start_again_together_and_none_of_them_has_failed() -> None:
+    cluster = services.service(types=("g5.xlarge",), zones=("us-east-1a",))
+    spec = services.form(3)
+    services.deploy(cluster, 1, {**spec, "resources": {**spec["resources"], "gpuShare": SHARE["gpuShare"]}})
+    services.until(cluster, lambda: services.status(cluster) is DeploymentStatus.COMPLETED)
+    cluster.run_for(200.0)
+    reset(cluster)
+    cluster.run_for(45.0)
+    run = services.run_of(cluster)
+    assert len(on_the_gpu(cluster)) == 3
+    assert (run.attempts, int(run.tasks["user_failures"].sum())) == (6, 0)
+
+
+def test_explain_names_the_reset_and_the_task_that_was_killed() -> None:
+    cluster = sharing(settle_s=200.0)
+    first, other, *_ = on_the_gpu(cluster)
+    first.fail(OUT_OF_MEMORY, "OutOfMemoryError: Container killed due to memory usage")
+    other.fail(ABORTED)
+    cluster.run_for(120.0)
+    moment = Moment(services.state_of(cluster), load_catalogue(), cluster.world.now, cluster.policy)
+    told = explain_run(moment, cluster.run, index_of(other.task))["task"]["reason"]
+    assert told == f"the GPU that it shared was reset: task {index_of(first.task)} of {RUN_ID} was killed there"

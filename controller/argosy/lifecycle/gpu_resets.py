@@ -53,12 +53,14 @@ def mark(state: State, row: int, policy: Policy) -> None:
 
 
 def _mark(state: State, rows: list[int], because: str) -> None:
-    """They start again one after the other, so that a task that resets its GPU again does so alone, and is charged."""
+    """They start again one after the other, so that a task that resets its GPU again does so alone, and is charged.
+    Those of services do not wait: they are to be there."""
     failures = state.open_ends.failures
     for place, row in enumerate(sorted(rows)):
-        seen, key = failures[row].seen, state.key_of(row)
-        losses = int(state.runs[key.run_id].tasks["losses"][key.index]) if key and key.run_id in state.runs else 0
-        pause_s = min(LONGEST_PAUSE_S, place * APART_S * 2.0**losses)
+        seen, run, pause_s = failures[row].seen, state.run_by_number(int(state.attempts["run"][row])), 0.0
+        if run is not None and not run.terms.serves:
+            losses = int(run.tasks["losses"][int(state.attempts["index"][row])])
+            pause_s = min(LONGEST_PAUSE_S, place * APART_S * 2.0**losses)
         seen = replace(seen, stop_code=GPU_RESET, reason=f"the GPU that it shared was reset: {because}")
         failures[row] = replace(failures[row], seen=seen, pause_s=pause_s)
 
