@@ -25,7 +25,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup tensorflow pytorch runner demo demo-services demo-tensorflow simulate demo-containers base-image images-test test test-fast test-deep
-.PHONY: coverage test-containers test-engines bench check format lint reference docs requirements
+.PHONY: coverage test-containers test-engines bench gpu-check check format lint reference docs requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
 help: ## Print this list
@@ -170,6 +170,9 @@ coverage: $(DEV) ## Check that launch, lifecycle, events and release are covered
 
 bench: $(DEV) ## Measure what has a floor, one after the other, and print the figures
 	@$(BIN)/python -m pytest -q -s -m benchmark tests/benchmarks $(ARGS)
+
+gpu-check: $(LOCAL) ## Check whole GPUs, shares, training and inference on this machine's GPU, offline in four minutes
+	@$(BIN)/python -m tests.harness.gpu_check $(ARGS)
 
 # --- check ------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""Does Argosy do on this machine's GPU what its documents say?"""
