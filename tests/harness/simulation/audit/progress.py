@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from argosy.client.errors import ArgosyError
 from argosy.client.results.manifest import Manifest
 from argosy.layout import RETRIES_METADATA, manifest_uri, marker_uri, part_suffix, part_uri, split_s3
-from argosy.lifecycle.suspension import CANCELLED
+from argosy.lifecycle.suspension import CANCELLED, DELETED
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
@@ -39,6 +39,7 @@ REFUSALS = ("no task can be started: ", "the run could not be prepared: ")
 # without a lease one took 277 s, all others under 240 s.
 SEEN_S = 300.0
 TOOK_TOO_LONG = "argosy: the attempt took longer"  # begins the reason of the only stop that uses up a user attempt
+UNPULLED = ("argosy: still PENDING after", "argosy: its image was still being pulled after")  # of a stuck task too
 
 
 class TaskRow(NamedTuple):
@@ -91,7 +92,8 @@ class ProgressChecker(Checker):
         failed = may_lack if code == 0 else code is not None and not is_ours
         by_itself = detail.get("stopCode") == "EssentialContainerExited" and self._stands(detail)
         if job is not None and job.serves:  # a server that ends has failed, and so has one that cannot start
-            failed, by_itself = True, by_itself or detail.get("stopCode") == "TaskFailedToStart"
+            unpulled = str(detail.get("stoppedReason")).startswith(UNPULLED)
+            failed, by_itself = True, by_itself or unpulled or detail.get("stopCode") == "TaskFailedToStart"
         if (by_itself and failed) or str(detail.get("stoppedReason")).startswith(TOOK_TOO_LONG):
             self._blamed[key[:2]] += 1
 
@@ -174,7 +176,7 @@ class ProgressChecker(Checker):
 
     def _check_closed(self, job: SimulatedJob, rest: Rest) -> None:
         record, table = self.facts.stored.records[job.run_id], self.facts.stored.tables[job.run_id]
-        if record.status_reason.startswith(CANCELLED):
+        if record.status_reason.startswith((CANCELLED, f"{DELETED}; ")):
             return  # while it was suspended: its tasks and results stay as they are
         status, counts = record.status, Counter(TaskStatus(row[0]) for row in table)
         if status not in TERMINAL_RUN or any(row[0] not in TERMINAL for row in table):
