@@ -102,6 +102,8 @@ def test_what_runs_at_its_end_is_stopped_before_and_starts_elsewhere(is_block: b
     assert {attempt for _, attempt in cluster.starts()} == {"1", "2"}
     (first,) = [each for each in ended.values() if each.reservation]
     assert first.reason_code == "Client.UserInitiatedShutdown"
+    stopped = [each["detail"].get("stoppedReason", "") for each in cluster.world.events]
+    assert "argosy: its Capacity Reservation ends" in stopped
 
 
 @pytest.mark.parametrize("how", ["cancelled", "left out of the settings"])

@@ -163,5 +163,13 @@ class Instance:
         return self.billed_s(now) / 3600
 
 
+RESERVATION_ENDS = "its Capacity Reservation ends"
+
+
+def reservation_ends(instance: Instance, at: float) -> bool:
+    """Whether it has to be empty at that time, because its reservation ends."""
+    return 0 < instance.empty_by <= at
+
+
 def pool_key(cell: str, instance_type: str, zone: str, reservation: str = "") -> str:
     return f"{cell}/{instance_type}/{zone}/{reservation}".rstrip("/")

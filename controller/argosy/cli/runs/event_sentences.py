@@ -52,6 +52,10 @@ def _about_instance(words: str) -> Callable[[Change], str]:
     return lambda change: f"{change['instance']} {words}"
 
 
+def _warned(change: Change) -> str:
+    return f"{change['instance']} {'is emptied' if change.get('reason') else 'is interrupted: EC2 reclaims it'}"
+
+
 def _about_pool(words: str) -> Callable[[Change], str]:
     return lambda change: f"{change['pool']} {words}"
 
@@ -188,7 +192,7 @@ _SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "instance.booting": _booting,
     "instance.registered": _about_instance("has joined the cluster"),
     "instance.advised": _about_instance("is at risk: EC2 recommends moving off it"),
-    "instance.warned": _about_instance("is interrupted: EC2 reclaims it"),
+    "instance.warned": _warned,
     "instance.cordoned": _cordoned,
     "instance.paused": lambda change: f"{change['instance']} refused tasks and gets no more until {change['until']}",
     "instance.disconnected": _about_instance("has lost its agent"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard
 
-from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.instances import RESERVATION_ENDS, Instance, InstanceStatus, reservation_ends
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.pools import NO_FLOOR, Floor, FloorFacts, OrderNote, Pool
 
@@ -97,7 +97,8 @@ def instance_lines(instance: Instance, before: InstanceFacts | None) -> Iterator
     if now.rebalance_at and not before.rebalance_at:
         yield line(LineType.INSTANCE_ADVISED, instance=name)
     if now.interrupted_at and not before.interrupted_at:
-        yield line(LineType.INSTANCE_WARNED, instance=name)
+        ends = {"reason": RESERVATION_ENDS} if reservation_ends(instance, now.interrupted_at) else {}
+        yield line(LineType.INSTANCE_WARNED, instance=name, **ends)
     if now.status is not before.status:
         yield line(_STATUS_LINES[now.status], instance=name, status=str(now.status))
     elif now.is_connected != before.is_connected:

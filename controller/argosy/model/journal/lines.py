@@ -46,7 +46,7 @@ class LineType(StrEnum):
     INSTANCE_BOOTING = "instance.booting"  # EC2 shows it
     INSTANCE_REGISTERED = "instance.registered"
     INSTANCE_ADVISED = "instance.advised"  # EC2 expects to take it back
-    INSTANCE_WARNED = "instance.warned"  # EC2 takes it back
+    INSTANCE_WARNED = "instance.warned"  # EC2 takes it back, or its reservation ends
     INSTANCE_CORDONED = "instance.cordoned"  # no more work, and why; without a reason: the cordon is over
     INSTANCE_PAUSED = "instance.paused"  # it refused tasks
     INSTANCE_DISCONNECTED = "instance.disconnected"

@@ -33,7 +33,7 @@ from argosy.model.actions import (
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.history_parts import FOLDED_AFTER_S, ROWS_PER_PART
-from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.instances import RESERVATION_ENDS, Instance, InstanceStatus, reservation_ends
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
@@ -291,7 +291,8 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
     if instance is not None and run.is_daemon and instance.let_go_at:
         return StopCause.REPLACED, LET_GO
     if instance is not None and instance.interrupted_at and (has_handed_over(instance, moment) or not run.terms.serves):
-        return StopCause.INTERRUPTED, SAID_AGAIN[StopCause.INTERRUPTED]
+        ends = reservation_ends(instance, instance.interrupted_at)
+        return StopCause.INTERRUPTED, f"argosy: {RESERVATION_ENDS}" if ends else SAID_AGAIN[StopCause.INTERRUPTED]
     if instance is not None and _drained_too_long(instance, now, policy) and not run.is_daemon:
         return StopCause.STUCK, "argosy: the instance has been draining for too long"
     if started_at and timeout_s and now - started_at >= timeout_s:

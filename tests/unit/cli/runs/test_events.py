@@ -151,6 +151,11 @@ def test_sentences_are_read_by_people() -> None:
     assert sentence(change("1.1", "run.updated", **FACTS["run.updated"])) == (
         f"{RUN_ID} was changed: priority 5, no deadline: it is urgent"
     )
+    warned = change("1.1", "instance.warned", instance="i-1")
+    assert sentence(warned) == "i-1 is interrupted: EC2 reclaims it"
+    assert sentence({**warned, "reason": "its Capacity Reservation ends"}) == (
+        "i-1 is emptied: its Capacity Reservation ends"
+    )
     assert sentence(change("1.1", "run.waiting")) == f"{RUN_ID} is no longer waiting"
     assert sentence({"type": "task.dropped", "runNumber": 7, "tasks": [[1, 2]]}) == (
         "tasks 1-2 of run number 7 no longer known"
