@@ -28,7 +28,17 @@ files = st.sampled_from(["", "0", "1/2", "a", "~", "ä", " "])
 parts = st.builds("parts/part-{}{}".format, indexes, st.sampled_from(["", ".jsonl", "/x", "/y", "1", "-", "ä"]))
 folders = st.sampled_from(["1", "2", "10", "01", "1-", "1~", "checkpoints"])
 attempts = st.builds("attempts/{}/{}/{}".format, indexes, folders, files)
-of_nobody = st.sampled_from(["attempts/readme", "attempts/1/1/x", "parts/a", "parts/part-", "parts/part-x", "parts/z"])
+of_nobody = st.sampled_from(
+    [
+        "attempts/readme",
+        "attempts/gpu-use/0000000/1.json",
+        "attempts/1/1/x",
+        "parts/a",
+        "parts/part-",
+        "parts/part-x",
+        "parts/z",
+    ]
+)
 names = st.lists(parts | attempts | attempts | of_nobody, unique=True, max_size=40)
 sizes = st.builds(PartSize, st.integers(1, MOST_TASKS + 1), st.integers(1, 6))
 
