@@ -11,6 +11,7 @@ import pytest
 
 from argosy.api.waiting.explanation import explain_run
 from argosy.catalogue.lookup import load_catalogue
+from argosy.cli.runs.explain import lines_of
 from argosy.emulator.ecs.records import PhysicalGpu
 from argosy.emulator.ecs.resources import fullest
 from argosy.model.moment import Moment
@@ -88,6 +89,18 @@ def test_no_launch_is_refused_whichever_gpu_ecs_picks_and_whole_gpus_stay_whole(
     cluster.run_to_rest()
     assert cluster.record(RUN_ID).counts[TaskStatus.SUCCEEDED] == 5
     assert watched.refused == []
+
+
+def test_explain_shows_the_gpus_that_tasks_share_with_their_mode_and_memory() -> None:
+    cluster, _ = world("g5.12xlarge", max_instances=1)
+    cluster.submit(11, resources=SHARE)
+    cluster.run_for(400)
+    state = cluster.controllers[0].state
+    assert state is not None
+    moment = Moment(state, load_catalogue(), cluster.world.now, cluster.policy)
+    (line,) = (each for each in lines_of(explain_run(moment, cluster.run)) if "GPU 0" in each)
+    shared = "is shared by 2 tasks (19.5 of 21.7 GiB taken)"
+    assert line.endswith(f"(g5.12xlarge): GPU 0 {shared}, GPU 1 {shared}, GPU 2 {shared}, GPU 3 {shared}")
 
 
 def test_a_share_waits_with_a_reason_where_instances_join_without_mps() -> None:

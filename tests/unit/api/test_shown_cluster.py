@@ -58,10 +58,10 @@ def test_gpus_that_tasks_share_are_shown_with_their_modes_and_free_memory() -> N
     shown, other = views = [{"instanceId": "i-1"}, {"instanceId": "i-2"}]
     show_devices(views, state, needs)
     assert shown["gpuDevices"] == [
-        {"gpuId": "g0", "mode": "DEDICATED", "freeMib": 0, "totalMib": 22_000},
-        {"gpuId": "g1", "mode": "DEDICATED", "freeMib": 0, "totalMib": 22_000},
-        {"gpuId": "g2", "mode": "NVIDIA_MPS", "freeMib": 6_000, "totalMib": 22_000},
-        {"gpuId": "g3", "mode": "IDLE", "freeMib": 22_000, "totalMib": 22_000},
+        {"gpuId": "g0", "mode": "DEDICATED", "freeMib": 0, "totalMib": 22_000, "tasks": 1},
+        {"gpuId": "g1", "mode": "DEDICATED", "freeMib": 0, "totalMib": 22_000, "tasks": 1},
+        {"gpuId": "g2", "mode": "NVIDIA_MPS", "freeMib": 6_000, "totalMib": 22_000, "tasks": 2},
+        {"gpuId": "g3", "mode": "IDLE", "freeMib": 22_000, "totalMib": 22_000, "tasks": 0},
     ]
     assert "gpuDevices" not in other
     show_devices(alone := [{"instanceId": "i-1"}], state, needs | {2: Resources(1, 1, gpus=1)})

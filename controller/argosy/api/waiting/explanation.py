@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+from argosy.api.cluster.gpu_devices import shared_devices
 from argosy.api.waiting.line_position import line_position, not_in_line, position_view, why_not_in_line
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
@@ -17,6 +18,7 @@ from argosy.market.progress import progress_of
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer, as_registered
 from argosy.model.runs import CANCELLING, Run
+from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch
@@ -28,6 +30,8 @@ from argosy.scheduler.placing.places import assign
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.asks import base_of, batch_of, lacking, on_demand, shunned_by, tasks_of_base
 from argosy.scheduler.turns.caps import is_at_cap
+
+SHARED_SHOWN = 10  # instances with GPUs that tasks share
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "task": None if index is None else _task(run, index, moment.now),
         "consoles": _consoles(moment) if pending else [],
         "impaired": _impaired(moment, run),
+        "sharedGpus": _shared_gpus(moment.state) if pending and run.needs.gpu_share_mib else [],
     }
 
 
@@ -93,6 +98,14 @@ def _impaired(moment: Moment, run: Run) -> list[dict[str, Any]]:
         each for each in moment.state.instances.values() if each.impaired and each.alive and each.id in run.instances
     ]
     return [{"instanceId": each.id, "instanceType": each.instance_type, "because": each.cordon} for each in ill]
+
+
+def _shared_gpus(state: State) -> list[dict[str, Any]]:
+    """The GPUs of instances on which tasks share one, for as many instances as a person reads."""
+    found = shared_devices(state, state.needs_by_number())
+    kinds = {name: state.instances[name].instance_type for name in found}
+    told = [{"instanceId": name, "instanceType": kinds[name], "gpuDevices": found[name]} for name in sorted(found)]
+    return told[:SHARED_SHOWN]
 
 
 def _standing(moment: Moment, run: Run, answers: _Answers, verdict: str) -> dict[str, Any] | None:
@@ -176,6 +189,7 @@ def not_open(record: RunRecord) -> dict[str, Any]:
         "task": None,
         "consoles": [],
         "impaired": [],
+        "sharedGpus": [],
     }
 
 

@@ -129,6 +129,9 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
         reason = f": {task['reason']}" if task["reason"] else ""
         lines.append(f"task {task['index']}: {task['status']}, {task['attempts']} attempts{back_off}{reason}")
+    for each in reply.get("sharedGpus", ()):
+        devices = ", ".join(f"GPU {place} {_device(device)}" for place, device in enumerate(each["gpuDevices"]))
+        lines.append(f"{each['instanceId']} ({each['instanceType']}): {devices}")
     for each in reply.get("impaired", ()):
         lines.append(f"{each['instanceId']} ({each['instanceType']}) gets no new tasks: {each['because']}")
         lines.append("  its tasks start elsewhere, and what fails there counts as lost, not as your program's failure")
@@ -136,6 +139,14 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         lines.append(f"{each['instanceId']} ({each['instanceType']}) never joined the cluster; its console ended with:")
         lines += [f"  {line}" for line in each["console"].splitlines()]
     return lines
+
+
+def _device(device: Mapping[str, Any]) -> str:
+    """`is shared by 2 tasks (16.0 of 21.5 GiB taken)`."""
+    if device["mode"] != "NVIDIA_MPS":
+        return "is idle" if device["mode"] == "IDLE" else "belongs to one task"
+    taken, total = ((device["totalMib"] - less) / 1024 for less in (device["freeMib"], 0))
+    return f"is shared by {counted(device['tasks'], 'task')} ({taken:.1f} of {total:.1f} GiB taken)"
 
 
 def _purchase(purchase: Mapping[str, Any]) -> str:
