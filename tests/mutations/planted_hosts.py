@@ -81,7 +81,7 @@ def sick_hosts_stay(patch: Patch) -> None:
     check=scenario(SICK, "test_what_fails_for_a_broken_gpu_is_lost_and_not_the_users_and_the_instance_is_replaced"),
 )
 def gpu_failures_wait_no_longer(patch: Patch) -> None:
-    patch.setattr(Policy, "fate_s_of", lambda policy, needs: policy.fate_s)
+    patch.setattr(Policy, "fate_s_of", lambda policy, needs, *, serves: policy.fate_s)
 
 
 @planted("what fails on an impaired instance is the user's failure", "sick-gpu")
