@@ -252,11 +252,15 @@ def gpu_counting_cases(draw: st.DrawFn) -> tuple[list[InstanceRow], list[Batch]]
     for number in range(draw(st.integers(2, 4))):
         size = draw(st.sampled_from([40, 60])), 60, draw(st.integers(1, 3))
         use = GpuUse(tuple(draw(st.lists(st.sampled_from([2, 4]), max_size=1))))
-        rows.append(InstanceRow(f"i-{number}", *size, *size, {}, gpu_memory_mib=12, gpu_use=use))
+        memory = draw(st.sampled_from([8, 12]))
+        rows.append(InstanceRow(f"i-{number}", *size, *size, {}, gpu_memory_mib=memory, gpu_use=use))
     share = Batch(1, 1, 0, 1, gpu_share_mib=5)
     first, second = draw(st.sampled_from([(0, 0), (7, 8)]))
-    shares = [sharing(share, 5, first), sharing(share, 8, first), sharing(share, 3, second)]
-    kinds = [*shares, Batch(1, 1, 1, 1), Batch(2, 1, 0, 1)]
+    shares = [sharing(share, mib, owner) for mib, owner in ((5, first), (8, first), (11, 0), (3, second))]
+    chain = draw(st.sampled_from([(), ("fragmentation",)]))
+    kinds = [
+        replace(each, strategy=chain) for each in (*shares, Batch(1, 1, 1, 1), Batch(1, 1, 2, 1), Batch(2, 1, 0, 1))
+    ]
     return rows, draw(st.lists(st.sampled_from(kinds), min_size=4, max_size=14))
 
 

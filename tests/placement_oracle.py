@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from argosy.placement.demand import Batch
 from argosy.placement.supply import InstanceRow
@@ -53,15 +53,15 @@ class Reference:
     hosts: list[Host]
     queries: Mapping[str, Predicate]
     functions: Mapping[str, Key] = field(default_factory=dict)
-    mix: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    mix: Counter[tuple[int, int, int, int]] = field(default_factory=Counter)
     turn: tuple[int, int] = (0, 0)
     """The position of the batch in the queue, and the number of the task in it."""
 
     def place(self, batches: Sequence[Batch]) -> list[Counter[int]]:
         """For each batch, how many of its tasks went to which row."""
         for batch in batches:
-            if batch.gpus:
-                self.mix[batch.need] += batch.count
+            if batch.gpus or batch.gpu_share_mib:
+                self.mix[(*batch.need, batch.gpu_share_mib)] += batch.count
         return [self._batch(batch, position) for position, batch in enumerate(batches)]
 
     def _batch(self, batch: Batch, position: int) -> Counter[int]:
@@ -160,9 +160,21 @@ class Reference:
         if not self.mix or not host.total[2]:
             return 0
         kept = Counter(dict(sorted(self.mix.items(), key=lambda item: (-item[1], item[0]))[:128]))
-        after, before = left(host, batch), tuple(host.free)
-        growth = stranded(after, kept) - stranded(before, kept)
-        return growth * 100 // sum(kept.values()) if sum(kept.values()) else 0
+        memory = host.row.gpu_memory_mib
+        before = Room(*host.free, [max(0, memory - known) for known in host.row.gpu_use.known_mib], memory)
+        after = replace(before, cpu=before.cpu - batch.cpu_units, ram=before.ram - batch.memory_mib)
+        after.idle -= batch.gpus
+        after.rests = list(before.rests)
+        if batch.gpu_share_mib:
+            fitting = [rest for rest in after.rests if rest >= batch.gpu_share_mib]
+            if fitting:
+                after.rests.remove(min(fitting))
+                after.rests.append(min(fitting) - batch.gpu_share_mib)
+            elif after.idle:
+                after.idle -= 1
+                after.rests.append(max(0, memory - batch.gpu_share_mib))
+        growth = after.stranded(kept) - before.stranded(kept)
+        return growth // (10 * sum(kept.values())) if sum(kept.values()) else 0
 
 
 def draw(seed: int, position: int, number: int, candidates: int) -> int:
@@ -223,8 +235,29 @@ def least_waste(host: Host, batch: Batch) -> int:
     return 16 * sum(weight * amount for weight, amount in zip(weights, room, strict=True)) // max(whole, 1)
 
 
-def stranded(free: Sequence[int], mix: Counter[tuple[int, int, int]]) -> int:
-    return free[2] * sum(n for need, n in mix.items() if any(f < d for f, d in zip(free, need, strict=True)))
+@dataclass
+class Room:
+    """What is free of an instance. rests: MiB left on each shared GPU."""
+
+    cpu: int
+    ram: int
+    idle: int
+    rests: list[int]
+    memory: int
+
+    def stranded(self, mix: Counter[tuple[int, int, int, int]]) -> int:
+        """Thousandths of GPUs that the tasks of the mix could not use."""
+        found = 0
+        for (cpu, ram, gpus, share), count in mix.items():
+            useless = [rest for rest in self.rests if not share or rest < share]
+            fits = (
+                len(useless) < len(self.rests) or (self.idle and self.memory >= share) if share else self.idle >= gpus
+            )
+            if self.cpu < cpu or self.ram < ram or not fits:
+                found += count * 1000 * self.idle
+                useless = self.rests
+            found += count * sum(rest * 1000 // max(self.memory, 1) for rest in useless)
+        return found
 
 
 def alignment(host: Host, batch: Batch) -> int:

@@ -13,6 +13,7 @@ from argosy.placement.fitness import GPU, Mix
 from argosy.placement.pass_state import PassState
 
 _MAX_MIX = 128  # shapes of a typical mix: the most frequent ones
+Shape = tuple[int, int, int, int]  # cpu units, MiB, GPUs, MiB of one GPU that is shared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +53,15 @@ class RowCandidates:
             return np.zeros(1, dtype=np.int64)
         opens: IntArray = (self.state.free[GPU].take(self.rows) > (0 if self.already is None else self.already)) * 1
         return opens
+
+    @property
+    def gpu_share_mib(self) -> int:
+        return self.batch.gpu_share_mib
+
+    @property
+    def shared_gpus(self) -> tuple[IntArray, IntArray]:
+        """(d, n) and (n,) int64."""
+        return self.state.gpu_shares().rests(self.rows)
 
     @property
     def running_tasks(self) -> IntArray:
@@ -108,6 +118,16 @@ class KindCandidates:
         return np.zeros(1, dtype=np.int64)
 
     @property
+    def gpu_share_mib(self) -> int:
+        """None of them shares a GPU."""
+        return 0
+
+    @property
+    def shared_gpus(self) -> tuple[IntArray, IntArray]:
+        """(d, 1) and (1,) int64."""
+        return self.state.gpu_shares().rests(np.array([self.row]))
+
+    @property
     def running_tasks(self) -> IntArray:
         """(1,) int64."""
         running: IntArray = self.state.running_tasks[self.row : self.row + 1]
@@ -136,23 +156,22 @@ class KindCandidates:
 
 def mix_of(queue: Queue) -> Mix:
     """The GPU tasks of a queue by shape, the most frequent first."""
-    weights: dict[tuple[int, int, int], int] = {}
-    if not any(batch.gpus for batch in queue.kinds):
+    weights: dict[Shape, int] = {}
+    if not any(batch.gpus or batch.gpu_share_mib for batch in queue.kinds):
         return _NO_GPUS
     totals = np.bincount(queue.kind, weights=queue.count, minlength=len(queue.kinds)).astype(np.int64)
     for batch, count in zip(queue.kinds, totals.tolist(), strict=True):
-        if batch.gpus and count:
-            weights[batch.need] = weights.get(batch.need, 0) + count
+        if (batch.gpus or batch.gpu_share_mib) and count:
+            shape = *batch.need, batch.gpu_share_mib
+            weights[shape] = weights.get(shape, 0) + count
     return make_mix(weights)
 
 
-def make_mix(weights: dict[tuple[int, int, int], int]) -> Mix:
-    """A mix from (cpu units, MiB, GPUs) -> number of tasks."""
-    kept: Sequence[tuple[tuple[int, int, int], int]] = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[
-        :_MAX_MIX
-    ]
-    needs = np.array([need for need, _ in kept], dtype=np.int64).reshape(-1, 3).T
-    return Mix(np.ascontiguousarray(needs), np.array([count for _, count in kept], dtype=np.int64))
+def make_mix(weights: dict[Shape, int]) -> Mix:
+    """A mix from shape -> number of tasks."""
+    kept: Sequence[tuple[Shape, int]] = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MAX_MIX]
+    shapes = np.ascontiguousarray(np.array([shape for shape, _ in kept], dtype=np.int64).reshape(-1, 4).T)
+    return Mix(shapes[:3], shapes[3], np.array([count for _, count in kept], dtype=np.int64))
 
 
 _NO_GPUS = make_mix({})

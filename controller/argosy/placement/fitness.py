@@ -50,6 +50,15 @@ class Candidates(Protocol):
         """When the task is expected to end, epoch seconds; 0 = unknown. (n,) or (1,)."""
 
     @property
+    def gpu_share_mib(self) -> int:
+        """MiB of one GPU that the task shares with others; 0 = it takes whole GPUs or none."""
+
+    @property
+    def shared_gpus(self) -> tuple[IntArray, IntArray]:
+        """(d, n) int64: MiB left on each GPU known to be shared, 0 = there is no such GPU; and (n,) int64: MiB of one
+        GPU, 0 = they cannot be shared."""
+
+    @property
     def mix(self) -> Mix: ...
 
 
@@ -59,6 +68,8 @@ class Mix:
 
     needs: IntArray
     """(3, t) int64: cpu units, MiB, GPUs of each shape."""
+    shares_mib: IntArray
+    """(t,) int64: what each shape shares of one GPU instead; 0 = it takes whole ones."""
     weights: IntArray
     """(t,) int64: how many tasks have it."""
 

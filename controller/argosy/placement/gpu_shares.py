@@ -105,6 +105,11 @@ class ShareColumns:
         found = np.where(unsure, np.minimum(found, fresh - shares), found)
         return np.where(least > 0, np.maximum(found, 0), 0)
 
+    def rests(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """(d, r) MiB left on each GPU known to be shared, 0 = there is no such GPU; and (r,) the memory of one GPU."""
+        known, memory = self.known[:, rows], self.memory[rows]
+        return np.where(known > 0, np.maximum(memory - known, 0), 0), memory
+
     def open_to(self, rows: IntArray, owner: int | IntArray) -> BoolArray:
         """(r,) whether no share of another owner may be there. owner: as `Batch.gpu_owner`; one for all, or (r,)."""
         here = self.owner[rows]

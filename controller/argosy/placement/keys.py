@@ -20,6 +20,7 @@ from argosy.placement.fitness import AXES, CPU, GPU, MEMORY, Candidates, Fitness
 # best-fit's weights per cpu unit, MiB and GPU: a vCPU counts like 8 GiB and a GPU like 256 GiB, roughly what they cost.
 BEST_FIT_WEIGHTS: Final = (8, 1, 1 << 18)
 _WASTE_STEPS: Final = 16  # the waste is compared in sixteenths; best fit decides among equals
+THOUSANDTHS: Final = 1_000  # of a GPU, of which stranded parts are counted
 SHARE: Final = 1 << 20  # shares of an instance are counted in 2^-20
 _SCORE: Final = 1 << 30  # a fitness of 1 as a whole number
 _KEY_LIMIT: Final = 1 << 40  # keys that a user's function answers are cut to +-2^40
@@ -162,20 +163,42 @@ def shared_first(c: Candidates) -> IntArray:
 
 
 def fragmentation(c: Candidates) -> IntArray:
-    """The growth of stranded GPUs, in hundredths of a GPU per task of the typical mix.
+    """The growth of stranded GPUs, in hundredths of a GPU per task of the typical mix. Ties go to best fit, which
+    always follows this step.
 
-    FGD (ATC'23) on whole GPUs: an instance's free GPUs are stranded for a task type if it has too little cpu, memory or
-    GPUs for it; the sum over types is weighted by their frequency. Ties go to best fit, which always follows this step.
+    FGD (ATC'23). What is free of an instance's GPUs is stranded for a task type if the instance has too little cpu,
+    memory or GPUs for it. Otherwise the rests of shared GPUs are, as far as the type does not fit into them. The sum
+    over types is weighted by their frequency.
     """
     left = tuple(c.left(axis) for axis in AXES.values())
-    before = tuple(c.left(axis) + c.need(axis) + (c.opens_gpus if axis == GPU else 0) for axis in AXES.values())
-    rows = np.flatnonzero(np.broadcast_to(c.total(GPU) > 0, left[GPU].shape))
-    key = np.zeros(left[GPU].shape, dtype=np.int64)
+    before, size = tuple(left[axis] + c.need(axis) for axis in AXES.values()), left[GPU].shape
+    rows = np.flatnonzero(np.broadcast_to(c.total(GPU) > 0, size))
+    key = np.zeros(size, dtype=np.int64)
     if not c.mix.weights.size or not rows.size:
         return key
-    growth = _stranded(left, rows, c.mix) - _stranded(before, rows, c.mix)
-    key[rows] = growth * 100 // int(c.mix.weights.sum())
+    rests, memory = c.shared_gpus
+    if rests.shape[-1:] != size:
+        rests, memory = (np.repeat(each, size[0], axis=-1) for each in (rests, memory))
+    rests, memory = rests[:, rows], memory[rows]
+    cpu, ram, idle = (each[rows] for each in left)
+    idle_before, rests_after = before[GPU][rows], rests
+    if c.gpu_share_mib:
+        idle_before = idle + np.broadcast_to(c.opens_gpus, size)[rows]
+        idle, rests_after = _shared(idle_before, rests, memory, c.gpu_share_mib)
+    growth = _stranded((cpu, ram, idle), rests_after, memory, c.mix)
+    growth -= _stranded((before[CPU][rows], before[MEMORY][rows], idle_before), rests, memory, c.mix)
+    key[rows] = growth // (THOUSANDTHS // 100 * int(c.mix.weights.sum()))
     return key
+
+
+def _shared(idle: IntArray, rests: IntArray, memory: IntArray, share_mib: int) -> tuple[IntArray, IntArray]:
+    """(r,) idle GPUs and (d + 1, r) rests with one more share: on the fullest GPU with room, else on an idle one."""
+    places = np.where(rests >= share_mib, rests, _KEY_LIMIT)
+    fullest = places == places.min(axis=0, initial=_KEY_LIMIT)
+    fullest &= (rests >= share_mib) & (fullest.cumsum(axis=0) == 1)
+    opens = ~fullest.any(axis=0) & (idle > 0)
+    opened = np.where(opens, np.maximum(memory - share_mib, 0), 0)
+    return idle - opens, np.concatenate((rests - fullest * share_mib, opened[None]))
 
 
 def _can_strand(c: Candidates) -> BoolArray:
@@ -183,11 +206,21 @@ def _can_strand(c: Candidates) -> BoolArray:
     return (c.total(GPU) > 0) & bool(c.mix.weights.size)
 
 
-def _stranded(free: tuple[IntArray, ...], rows: IntArray, mix: Mix) -> IntArray:
-    """(r,) int64: free GPUs times the number of tasks of the mix that could not use them."""
-    columns = [np.broadcast_to(free[axis], free[GPU].shape)[rows, None] for axis in AXES.values()]
-    short = (columns[CPU] < mix.needs[CPU]) | (columns[MEMORY] < mix.needs[MEMORY]) | (columns[GPU] < mix.needs[GPU])
-    return columns[GPU][:, 0] * (short @ mix.weights)  # type: ignore[no-any-return]
+def _stranded(free: tuple[IntArray, IntArray, IntArray], rests: IntArray, memory: IntArray, mix: Mix) -> IntArray:
+    """(r,) int64: thousandths of free GPUs times the number of tasks of the mix that could not use them."""
+    cpu, ram, idle = (axis[:, None] for axis in free)
+    short = (cpu < mix.needs[CPU]) | (ram < mix.needs[MEMORY]) | (idle < mix.needs[GPU])
+    shares_mib = np.unique(mix.shares_mib[mix.shares_mib > 0]).tolist() if mix.shares_mib.any() else []
+    if not (len(rests) or shares_mib):  # no task shares a GPU
+        return free[GPU] * THOUSANDTHS * (short @ mix.weights)  # type: ignore[no-any-return]
+    parts = rests * THOUSANDTHS // np.maximum(memory, 1)
+    unused = np.broadcast_to(parts.sum(axis=0)[:, None], short.shape).copy()
+    for share_mib in shares_mib:
+        fits = (rests >= share_mib).any(axis=0) | ((free[GPU] > 0) & (memory >= share_mib))
+        mine = mix.shares_mib == share_mib
+        short[:, mine] |= ~fits[:, None]
+        unused[:, mine] = np.where(rests < share_mib, parts, 0).sum(axis=0)[:, None]
+    return np.where(short, idle * THOUSANDTHS + parts.sum(axis=0)[:, None], unused) @ mix.weights
 
 
 def as_key(name: str, fitness: Fitness) -> Key:

@@ -26,10 +26,12 @@ import typer
 from argosy.cli.outside_text import say
 from argosy.cli.session import Session
 from argosy.placement.arrays import MAX_GPUS
-from argosy.placement.demand import Batch
+from argosy.placement.candidates import mix_of
+from argosy.placement.demand import Batch, Queue
 from argosy.placement.gpu_shares import GpuUse
 from argosy.placement.kept_supply import KeptSupply
-from argosy.placement.place import place
+from argosy.placement.pass_state import PassState
+from argosy.placement.place import place_further
 from argosy.placement.supply import InstanceRow
 from tests.harness.bench.csv_file import CsvFile, Record
 from tests.harness.bench.placement_files import chain_of
@@ -56,6 +58,7 @@ class SharesInput:
     tasks: Annotated[Path, typer.Option(metavar="FILE", help="CSV of tasks: cpu_milli,num_gpu,gpu_milli")]
     arrivals: Annotated[int, typer.Option(min=1, max=1_000, help="GPUs asked for, in % of all.")] = 130
     strategy: Annotated[str, typer.Option(metavar="CHAIN", help="The default chain unless given.")] = ""
+    mix: Annotated[bool, typer.Option(help="Let placement know the trace's typical tasks, as FGD does.")] = False
     seeds: Annotated[int, typer.Option(min=1, max=1_000, help="Orders of arrival; their mean counts.")] = 10
     device: Annotated[Device, typer.Option(help="Which GPU ECS gives a share.")] = Device.ANY
     together: Annotated[int, typer.Option(min=1, max=100_000, help="Tasks in a pass.")] = 1
@@ -128,12 +131,14 @@ def filled(
     """Place the tasks, `together` of them in a pass. How many ECS started, and how many it refused, which should be
     none."""
     chain = chain_of(options.strategy) if options.strategy else ()
+    mix = mix_of(Queue.of([task.batch(()) for task in tasks])) if options.mix else None
     supply, by_name = KeptSupply(), {node.name: (number, node) for number, node in enumerate(nodes)}
     supply.change({node.name: ((number,), node.row) for number, node in enumerate(nodes)})
     started = refused = 0
     for begin in range(0, len(tasks), options.together):
         batch = tasks[begin : begin + options.together]
-        found = place([task.batch(chain) for task in batch], supply.supply)
+        queue = Queue.of([task.batch(chain) for task in batch])
+        found = place_further(queue, PassState(supply.supply, queue, mix), is_last=True)
         moved = {}
         for position, row in zip(found.batch.tolist(), found.row.tolist(), strict=True):
             number, node = by_name[supply.supply.ids[row]]
