@@ -58,6 +58,10 @@ $(TENSORFLOW): $(TENSORFLOW_FILES) requirements/install.sh | $(LOCAL)
 PYTORCH := .venv-pytorch/.installed
 PYTORCH_FILES := containers/shared/requirements-pytorch-cpu.txt
 
+# The target, where Debian's three packages are there; else empty.
+DEBIAN := /usr/lib/python3/dist-packages
+HAS_PYTORCH := $(and $(wildcard $(DEBIAN)/torch),$(wildcard $(DEBIAN)/sklearn),$(wildcard $(DEBIAN)/PIL),$(PYTORCH))
+
 pytorch: $(PYTORCH) ## Make .venv-pytorch, which runs the PyTorch images' programs (Debian: python3-torch, python3-sklearn)
 
 $(PYTORCH): $(PYTORCH_FILES) requirements/install.sh | $(or $(wildcard $(DEV)),$(LOCAL))
@@ -139,7 +143,7 @@ $(RIGHTS): $(wildcard tests/evaluators/rights/*)
 	@mkdir -p $(@D) && cp $^ $(@D)
 	@npm ci --prefix $(@D) --silent --no-audit --no-fund --no-update-notifier && touch $@
 
-test-engines: $(DEV) $(if $(wildcard /usr/lib/python3/dist-packages/torch),$(PYTORCH)) $(if $(shell command -v npm),$(NODE) $(RIGHTS)) $(if $(shell command -v mvn),$(EVENT_RULES)) ## Run what needs a container engine, a browser, node, PyTorch or TensorFlow
+test-engines: $(DEV) $(HAS_PYTORCH) $(if $(shell command -v npm),$(NODE) $(RIGHTS)) $(if $(shell command -v mvn),$(EVENT_RULES)) ## Run what needs a container engine, a browser, node, PyTorch or TensorFlow
 	@$(RUN) -m 'engine and not deep' $(ARGS)
 	@[ $(FRAMEWORKS) = no ] || $(MAKE) test-containers
 
