@@ -65,7 +65,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "run ./simulate --size 7 --gpus 1 --gpu-model T4 --vcpus 2 --memory 4096 --deadline 2h --name sim -- -v --x",
         {
             "size": 7,
-            "gpus": 1,
+            "gpus": "1",
             "gpu_model": "T4",
             "vcpus": 2.0,
             "memory": "4096",
