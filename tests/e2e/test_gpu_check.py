@@ -13,7 +13,8 @@ from tests.fakes.mps import install_mps
 from tests.fakes.nvidia_smi import install_nvidia_smi
 from tests.readmes import PYTORCH, needs_pytorch
 
-pytestmark = [pytest.mark.engine, pytest.mark.e2e, needs_pytorch]
+# It takes most of two minutes of both processors.
+pytestmark = [pytest.mark.engine, pytest.mark.deep, pytest.mark.e2e, needs_pytorch]
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = "echo '0, GPU-11111111-2222-3333-4444-555555555555, Stand-in, 24576, Disabled'"

@@ -48,12 +48,14 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 def part_facts(inside: Session, view: View, manifest: View) -> list[dict[str, float]]:
     """How each part was made, from its metadata: images, errors, resumed, seconds."""
     bucket, _ = layout.split_s3(str(view["output"]))
+    keys = [key for entry in manifest["entries"] for key in entry["keys"]]
     found = []
-    for entry in manifest["entries"]:
-        for key in entry["keys"]:
-            metadata = inside.client("s3").head_object(Bucket=bucket, Key=key)["Metadata"]
-            names = ("images", "errors", "resumed", "seconds")
-            found.append({name: float(metadata[f"argosy-{name}"]) for name in names})
+    for key in (
+        key for key in keys if Path(key).name.startswith("part-")
+    ):  # an attempt's benchmark.json is a result too
+        metadata = inside.client("s3").head_object(Bucket=bucket, Key=key)["Metadata"]
+        names = ("images", "errors", "resumed", "seconds")
+        found.append({name: float(metadata[f"argosy-{name}"]) for name in names})
     return found
 
 
