@@ -59,20 +59,20 @@ def task(digits: Path, bucket: s3.Bucket, run: str, attempt: int = 1) -> dict[st
 def test_a_task_writes_its_rows_once_and_next_to_them_what_report_benchmark_reads(
     digits: Path, bucket: s3.Bucket
 ) -> None:
-    ended = inference("1500:1797", **task(digits, bucket, "run"))
+    ended = inference("1500:1797", **task(digits, bucket, "classified"))
     assert ended.code == 0, ended.err
-    rows, truth = bucket.rows("run/parts/part-0000000.jsonl"), json.loads((digits / "truth.json").read_text())
+    rows, truth = bucket.rows("classified/parts/part-0000000.jsonl"), json.loads((digits / "truth.json").read_text())
     assert [row["index"] for row in rows] == list(range(1500, 1797))
     assert sum(row["top"][0]["label"] == str(truth[row["index"]]) for row in rows) > 0.9 * 297
     assert all(row["top"][k]["score"] >= row["top"][k + 1]["score"] for row in rows for k in range(4))
-    [record] = bucket.rows("run/attempts/0/1/benchmark.json")
+    [record] = bucket.rows("classified/attempts/0/1/benchmark.json")
     measured = read(json.dumps(record), "task")
     assert (measured.units, measured.batch_per_gpu, measured.unit) == (297, 10, "images")
-    speed = float(bucket.metadata("run/parts/part-0000000.jsonl")["argosy-images-per-second"])
+    speed = float(bucket.metadata("classified/parts/part-0000000.jsonl")["argosy-images-per-second"])
     assert measured.units_per_second == pytest.approx(speed, abs=0.01)
-    again = inference("1500:1797", **task(digits, bucket, "run", attempt=2))
+    again = inference("1500:1797", **task(digits, bucket, "classified", attempt=2))
     assert (again.code, "already there" in again.out) == (0, True)
-    assert len(bucket.keys("run/")) == 2
+    assert len(bucket.keys("classified/")) == 2
 
 
 def test_a_stopped_task_is_taken_up_by_its_retry_and_no_image_is_done_twice(digits: Path, bucket: s3.Bucket) -> None:
