@@ -103,6 +103,18 @@ def test_the_one_that_ran_out_of_memory_is_charged_and_the_others_name_it() -> N
     assert (counts[TaskStatus.SUCCEEDED], counts[TaskStatus.FAILED]) == (TASKS - 1, 1)
 
 
+def test_of_two_kills_on_a_gpu_the_later_one_is_named() -> None:
+    cluster = sharing(lambda task: TaskBehaviour(2_000.0), settle_s=200.0)
+    first, second, third, _ = on_the_gpu(cluster)
+    first.fail(OUT_OF_MEMORY)
+    cluster.run_for(700.0)
+    second.fail(OUT_OF_MEMORY)
+    cluster.world.later(1.0, partial(third.fail, ABORTED))
+    cluster.run_for(120.0)
+    killed = index_of(second.task)
+    assert said_of(cluster, index_of(third.task)).endswith(f"task {killed} of {RUN_ID} was killed there")
+
+
 @pytest.mark.parametrize(("runs_s", "losses"), [(3.0, 0), (100.0, 1)])
 def test_programs_that_fail_alike_are_charged_at_once_or_when_they_no_longer_end_together(
     runs_s: float, losses: int
