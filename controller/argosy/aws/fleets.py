@@ -101,7 +101,7 @@ class AwsFleets:
         if action.spot_target and cell.name not in self._ours:
             return self._not_listed(action, cell)
         if pool.reservation:
-            return TargetAccepted(action.pool, 0)  # it has no fleet of its own
+            return TargetAccepted(action.pool, 0)  # a reservation has no fleet
         if not cell.rates.fleets.take(deadline):
             return NotCarriedOut(TIME_WAS_UP)
         try:

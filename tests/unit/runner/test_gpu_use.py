@@ -1,4 +1,4 @@
-"""The memory of one of several sharers is that of its own processes, where these are processes of this machine."""
+"""Of a task that shares a GPU, only the memory of its processes is counted, where the runner can see these."""
 
 from __future__ import annotations
 
