@@ -1,4 +1,4 @@
-"""Where are a run's results? The only module with the names under `<output>/<runId>/` (DESIGN D12b).
+"""Where are a run's results and logs? The only module with the names under `<output>/<runId>/` (DESIGN D12b).
 
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
 attempts/gpu-use/<index, 7 digits>/<attempt>.json
@@ -18,6 +18,7 @@ DEFAULT_PART_SUFFIX = ".jsonl"
 JOURNAL = "argosy/journal/"  # expires, and is denied to programs: no run may have its results in it
 PROGRAMS = "argosy/programs/"  # users' own programs by their digest: archives, wheels, jobs, data
 CALLS = f"{PROGRAMS}calls/"  # what `argosy.map` sends to its tasks; expires
+LOG_PREFIX, OWN_CONTAINER = "argosy", "main"  # of the log streams of task definitions that Argosy registers
 INDEX_DIGITS = 7  # one more than the largest index of a million tasks has; names sort like indexes
 _PART = re.compile(rf"parts/part-(\d{{{INDEX_DIGITS},}})", re.ASCII)
 RETRIES_METADATA = "argosy-retries"  # S3 user metadata of a marker: how often its run was reopened

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -189,3 +190,21 @@ def test_when_nothing_is_left_to_do_everything_goes_back_to_zero(local: Cluster)
         lambda: (r := local.clients("events").describe_rule(Name="argosy-tick"))["State"] == "DISABLED" and r
     )
     assert re.fullmatch(r"argosy-tick", rule["Name"])
+
+
+READING = """
+import sys
+from argosy.cli.main import app
+for words in (["runs"], ["status", "last"], ["results", "last"], ["cluster"], ["queues"]):
+    try: app(words)
+    except SystemExit as ended: assert not ended.code, (ended.code, words)
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def test_commands_that_read_load_neither_arrays_nor_the_settings(local: Cluster) -> None:
+    """To load them takes as long as everything else that such a command does."""
+    local.finished(local.submit(["exit0", "${part}"], 1))
+    done = outcome_of([sys.executable, "-c", READING], ARGOSY_ENDPOINT_URL=local.aws.endpoint_url)
+    assert done.returncode == 0, done.stderr.splitlines()
+    assert {"numpy", "argosy.settings.settings", "argosy.spec.parse"}.isdisjoint(done.stderr.split())

@@ -13,6 +13,7 @@ from typing import Any
 
 from argosy.aws.cell import AwsDeployment
 from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
+from argosy.layout import LOG_PREFIX
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.resources import Resources
@@ -23,7 +24,6 @@ from argosy.spec.definitions import ways_to_the_host
 from argosy.spec.shards import task_overrides
 
 RUN_TAG, STAGE_TAG = "argosy:run", "argosy:stage"
-LOG_STREAM_PREFIX = "argosy"
 STOP_REASON_LIMIT = 255  # characters that ECS keeps
 
 
@@ -82,7 +82,7 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
             "options": {
                 "awslogs-group": deployment.log_group,
                 "awslogs-region": region,
-                "awslogs-stream-prefix": LOG_STREAM_PREFIX,
+                "awslogs-stream-prefix": LOG_PREFIX,
             },
         },
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError, error_code
 from argosy.model.arns import cell_of
 from argosy.model.signed_requests import SignedFor
+from argosy.settings.stage import STAGE, prefix_of_stage
 from argosy.spec.program import STOCK_PYTHON
 
 Client = Callable[[str], Any]
@@ -35,15 +37,10 @@ class Deployment:
 
 def prefix_of(stage: str) -> str:
     """The prefix of every name in a deployment. Raises ArgosyError for an invalid stage."""
-    from pydantic import ValidationError
-
-    from argosy.settings.settings import Settings
-
-    try:
-        return Settings(stage=stage).prefix
-    except ValidationError as fault:
+    if not re.fullmatch(STAGE, stage):
         sentence = f"{stage!r} is not a valid stage: 1 to 16 lower-case letters, digits and -, a letter first."
-        raise ArgosyError(sentence, is_users_fault=True) from fault
+        raise ArgosyError(sentence, is_users_fault=True)
+    return prefix_of_stage(stage)
 
 
 def find_deployment(connection: Connection, client: Client) -> Deployment:

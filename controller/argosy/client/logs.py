@@ -14,10 +14,10 @@ from typing import Any
 
 from argosy.client.access import Access
 from argosy.client.errors import is_denied
+from argosy.layout import LOG_PREFIX, OWN_CONTAINER
 from argosy.model.arns import cell_of, name_of
 
 DESCRIBE_LIMIT = 100  # tasks in one DescribeTasks
-OWN_CONTAINER = "main"  # of task definitions that Argosy registers
 NO_RIGHT = "without the permission ecs:ListTasks, the logs of ended attempts cannot be found."
 
 
@@ -112,10 +112,8 @@ def _listed(access: Access, warn: Callable[[str], None]) -> list[str]:
 def _stream(
     access: Access, index: int, arn: str, task: Mapping[str, Any] | None, definitions: dict[str, Any]
 ) -> LogStream:
-    from argosy.aws.ecs_requests import LOG_STREAM_PREFIX
-
     task_id = name_of(arn)
-    group, prefix, container = access.deployment.log_group, LOG_STREAM_PREFIX, OWN_CONTAINER
+    group, prefix, container = access.deployment.log_group, LOG_PREFIX, OWN_CONTAINER
     if task is not None:
         container = next((each["name"] for each in task["overrides"]["containerOverrides"]), container)
         options = _log_options(access, task, container, definitions)

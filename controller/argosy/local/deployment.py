@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from argosy.layout import OWN_CONTAINER
 from argosy.local.containers.images import GPU_SUFFIX, source_of
 from argosy.local.containers.runtime import Runtime
 from argosy.messages.eventbridge import RULE_PATTERNS
@@ -243,7 +244,6 @@ def _create_parameters(ssm: Any, prefix: str, deployment: dict[str, Any], images
 
 
 FILE = "task-definitions.json"
-CONTAINER = "main"  # the name that the controller's overrides expect
 
 
 def definitions(
@@ -266,7 +266,7 @@ def register(ecs: Any, images: Runtime, names: Names, stop_timeout_s: int) -> No
 
 def _request(family: str, described: Mapping[str, Any], names: Names, stop_timeout_s: int) -> dict[str, Any]:
     container: dict[str, Any] = {
-        "name": CONTAINER,
+        "name": OWN_CONTAINER,
         "image": described["image"],
         "cpu": described["cpu"],
         "memory": described["memory"],

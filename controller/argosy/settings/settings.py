@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.settings.defaults import DEFAULT_CPU_TYPES, DEFAULT_GPU_TYPES, DEFAULT_ZONES
+from argosy.settings.stage import MAIN, STAGE, prefix_of_stage
 from argosy.settings.values import (
     DEFAULT_QUALIFIER,
     AmiId,
@@ -149,7 +150,7 @@ class Settings(_SettingsModel):
     Times are in seconds, the retention is in days. A map keyed by Region need not hold Regions that use the default.
     """
 
-    stage: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,15}$")] = "main"
+    stage: Annotated[str, Field(pattern=STAGE)] = MAIN
     cells: Annotated[Listed[Region], Field(min_length=1, max_length=8)] = ("us-east-1",)  # the first one is home
     zones: Mapping[Region, Annotated[Listed[Zone], Field(min_length=1, max_length=6)]] = Field(default_factory=dict)
     instance_types: InstanceTypes = InstanceTypes()
@@ -216,8 +217,8 @@ class Settings(_SettingsModel):
 
     @property
     def prefix(self) -> str:
-        """How every name in AWS begins: "argosy", or "argosy-<stage>" for a stage other than main."""
-        return "argosy" if self.stage == "main" else f"argosy-{self.stage}"
+        """How every name in AWS begins."""
+        return prefix_of_stage(self.stage)
 
     @property
     def region(self) -> str:

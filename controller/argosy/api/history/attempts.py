@@ -33,7 +33,6 @@ JSON = dict[str, Any]
 logger = logging.getLogger(__name__)
 MOST_ROWS = ROWS_PER_PART  # of a page; 4.3 MB in base64, and Lambda answers with 6 MB at most
 MOST_ATTEMPTS = 2_000  # of a task, the last ones: 1,200 bytes each at most
-LOG_PREFIX, OWN_CONTAINER = "argosy", "main"  # of the definitions that Argosy registers
 ALIVE = 0  # in place of an Outcome
 _COLUMNS = (  # of a reply: name, dtype, column of `EndedAttempts`
     ("index", "<u4", "index"),
@@ -238,14 +237,14 @@ def log_of(record: RunRecord, definitions: DefinitionReader) -> dict[str, str | 
     """Group and prefix of the streams of the run's attempts. A user's own definition sets it; for one that Argosy
     registered it is the deployment's group, None."""
     if record.image or not record.task_definition:
-        return {"group": None, "prefix": LOG_PREFIX}
+        return {"group": None, "prefix": layout.LOG_PREFIX}
     name = record.task_definition.rsplit("/", 1)[-1]
     found = definitions.describe(name) or {}
     for container in found.get("containerDefinitions", ()):
         if container["name"] == record.container:
             options = container.get("logConfiguration", {}).get("options", {})
             return {"group": options.get("awslogs-group"), "prefix": options.get("awslogs-stream-prefix")}
-    return {"group": None, "prefix": LOG_PREFIX}
+    return {"group": None, "prefix": layout.LOG_PREFIX}
 
 
 def _gpu_ids(instance: Instance | None, mask: int) -> list[str]:

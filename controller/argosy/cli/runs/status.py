@@ -97,6 +97,8 @@ def runs(
 
 def _statuses(wanted: list[str]) -> frozenset[str]:
     """Raises CliError for any other text."""
+    if not wanted:
+        return frozenset()
     from argosy.model.runs import CANCELLING, RunStatus
 
     known = [*RunStatus, CANCELLING]
