@@ -16,6 +16,8 @@ from argosy.catalogue.lookup import Overheads
 from argosy.lifecycle import charges, hosts, pools, reservations
 from argosy.market import cover, offers
 from argosy.model.events import NotCarriedOut
+from argosy.model.instance_types import PURCHASE_ATTRIBUTE
+from argosy.model.instances import Purchase
 from argosy.model.state import State
 from argosy.placement import supply
 from argosy.placement.arrays import ENDLESS
@@ -146,6 +148,20 @@ def reserved_instances_are_charged(patch: Patch) -> None:
         instance.price_usd_per_hour = instance.on_demand_usd_per_hour
 
     patch.setattr(hosts, "_price", price)
+
+
+@planted(
+    "runs that want on-demand are placed on instances whose owner may take them back",
+    check=scenario(
+        RESERVED,
+        "test_what_may_be_taken_back_is_used_first_except_by_runs_that_want_on_demand",
+        "on-demand",
+        False,
+    ),
+)
+def what_is_lent_counts_as_on_demand(patch: Patch) -> None:
+    listed = f"attribute:{PURCHASE_ATTRIBUTE} in [on-demand, reserved, interruptible]"
+    patch.setattr(asks, "_ONLY", {**asks._ONLY, Purchase.ON_DEMAND: listed})
 
 
 @planted(

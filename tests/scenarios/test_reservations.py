@@ -13,7 +13,10 @@ from argosy.aws.cell import Cell
 from argosy.catalogue.lookup import load_catalogue, overheads_of
 from argosy.cli.cluster import views
 from argosy.cli.figures import money
+from argosy.emulator.ec2.reservations import BLOCK, INTERRUPTIBLE, ON_DEMAND
 from argosy.lifecycle.reservations import STOPS_S
+from argosy.market.offers import interruption_rate_of, rate_source
+from argosy.market.risk import UNKNOWN_RATE
 from argosy.model.moment import Moment
 from argosy.model.policy import VcpuQuota
 from argosy.model.pools import Pool
@@ -53,10 +56,10 @@ class Reserving(Controlled):
 
 
 @pytest.mark.parametrize("purchase", ["spot", "on-demand", "spot-then-on-demand"])
-@pytest.mark.parametrize("is_block", [False, True])
-def test_a_reservation_is_used_before_anything_is_bought(purchase: str, is_block: bool) -> None:
+@pytest.mark.parametrize("kind", [ON_DEMAND, BLOCK])
+def test_a_reservation_is_used_before_anything_is_bought(purchase: str, kind: str) -> None:
     cluster = Reserving()
-    reserved = cluster.reserve(2, is_block=is_block)
+    reserved = cluster.reserve(2, kind=kind)
     cluster.submit(12, capacity={"purchase": purchase})
     cluster.run_to_rest()
     assert cluster.record(RUN_ID).status == RunStatus.SUCCEEDED
@@ -78,7 +81,7 @@ def test_what_others_use_of_it_is_bought_instead() -> None:
 
 def test_a_task_that_would_outlast_a_block_is_placed_elsewhere() -> None:
     cluster = Reserving(work_s=1200.0)
-    reserved = cluster.reserve(4, is_block=True, lasts=(0.0, cluster.world.now + 3000.0))
+    reserved = cluster.reserve(4, kind=BLOCK, lasts=(0.0, cluster.world.now + 3000.0))
     cluster.submit(4, array={"size": 4, "expectedSeconds": 1200})
     cluster.submit(4, run_id="short-270115-080000-abcd", array={"size": 4, "expectedSeconds": 60})
     cluster.world.workload = lambda task, instance: TaskBehaviour(60.0 if "short" in task["group"] else 1200.0)
@@ -91,7 +94,7 @@ def test_a_task_that_would_outlast_a_block_is_placed_elsewhere() -> None:
 def test_what_runs_at_its_end_is_stopped_before_and_starts_elsewhere(is_block: bool) -> None:
     cluster = Reserving(work_s=900.0)
     left_s = 3300.0 if is_block else 1500.0  # EC2 ends the instances of a block half an hour earlier
-    reserved = cluster.reserve(1, is_block=is_block, lasts=(0.0, cluster.world.now + left_s))
+    reserved = cluster.reserve(1, kind=BLOCK if is_block else ON_DEMAND, lasts=(0.0, cluster.world.now + left_s))
     cluster.submit(4, array={"size": 4, "expectedSeconds": 60})  # far from the truth
     cluster.world.workload = lambda task, instance: TaskBehaviour(2000.0)
     cluster.run_to_rest()
@@ -126,7 +129,7 @@ def test_instances_of_a_reservation_that_is_gone_are_emptied(how: str) -> None:
 
 def test_a_block_that_starts_later_is_used_from_then_on() -> None:
     cluster = Reserving(work_s=300.0)
-    reserved = cluster.reserve(1, is_block=True, lasts=(cluster.world.now + 600.0, cluster.world.now + 9e3))
+    reserved = cluster.reserve(1, kind=BLOCK, lasts=(cluster.world.now + 600.0, cluster.world.now + 9e3))
     cluster.submit(4)
     cluster.run_for(300.0)
     assert cluster.bought() == {"": 1}
@@ -146,6 +149,45 @@ def test_a_reservation_without_a_fleet_of_its_type_says_what_to_do() -> None:
     cluster.run_to_rest()
     pool = state_of(cluster).pools[f"{CELL}/g4dn.xlarge/us-east-1a/{found.reservation_id}"]
     assert "name the type in instanceTypes" in pool.unusable
+
+
+@pytest.mark.parametrize(("purchase", "uses"), [("spot", True), ("spot-then-on-demand", True), ("on-demand", False)])
+def test_what_may_be_taken_back_is_used_first_except_by_runs_that_want_on_demand(purchase: str, uses: bool) -> None:
+    cluster = Reserving(work_s=600.0)
+    lent = cluster.reserve(2, kind=INTERRUPTIBLE)
+    cluster.submit(8, capacity={"purchase": purchase})
+    cluster.run_for(300.0)
+    assert cluster.bought() == ({lent: 2} if uses else {"": 2})
+    cluster.run_to_rest()
+    assert cluster.record(RUN_ID).status == RunStatus.SUCCEEDED
+
+
+def test_tasks_on_an_instance_that_its_owner_takes_back_are_lost_and_start_elsewhere() -> None:
+    cluster = Reserving(work_s=900.0)
+    lent = cluster.reserve(2, kind=INTERRUPTIBLE)
+    cluster.submit(8)
+    cluster.run_for(300.0)
+    assert cluster.bought() == {lent: 2}
+    cluster.world.ec2.reclaim(cluster.world.ec2.ledger.reservations[lent], 1)
+    cluster.run_for(60.0)
+    (instance,) = [each for each in state_of(cluster).instances.values() if each.interrupted_at]
+    stopped = [each["detail"].get("stoppedReason", "") for each in cluster.world.events]
+    assert stopped.count("argosy: the instance is about to be interrupted")
+    cluster.run_to_rest()
+    record = cluster.record(RUN_ID)
+    assert (record.status, record.failures) == (RunStatus.SUCCEEDED, ())
+    assert cluster.bought() == {lent: 2, "": 1}
+    assert {market.partition("|")[2] for market in record.costs} == {"interruptible", "spot"}
+    assert (instance.reservation, state_of(cluster).interruptions) == (lent, 1)
+
+
+def test_its_risk_is_its_own_and_not_that_of_spot_there() -> None:
+    cluster = Reserving()
+    lent = cluster.reserve(1, kind=INTERRUPTIBLE)
+    cluster.run_for(30.0)
+    pool, now = cluster.pool(lent), cluster.world.now
+    assert interruption_rate_of(pool, pool.ordered_as, now, cluster.policy) == pytest.approx(UNKNOWN_RATE)
+    assert rate_source(pool, now, cluster.policy) == "none"
 
 
 def test_an_order_whose_reply_was_lost_takes_no_second_place() -> None:
@@ -174,7 +216,7 @@ def test_the_quota_of_on_demand_counts_all_of_a_reservation_and_none_of_a_block(
     quota = VcpuQuota(CELL, "on-demand", "standard", 12)
     cluster = Reserving(work_s=600.0, vcpu_quotas=(quota,))
     reserved = cluster.reserve(2)  # 8 of the 12 vCPUs
-    block = cluster.reserve(1, is_block=True)
+    block = cluster.reserve(1, kind=BLOCK)
     cluster.submit(40, capacity={"purchase": "on-demand"})
     cluster.run_for(300.0)
     assert cluster.bought() == {reserved: 2, block: 1, "": 1}
@@ -194,7 +236,7 @@ def test_a_quiet_controller_works_again_in_time_for_the_end() -> None:
 def test_the_cluster_shows_what_each_has_what_is_idle_and_why_it_is_not_used() -> None:
     cluster = Reserving(work_s=600.0)
     reserved = cluster.reserve(3, lasts=(0.0, cluster.world.now + 9e3))
-    block = cluster.reserve(1, is_block=True, lasts=(cluster.world.now + 3e3, cluster.world.now + 9e3))
+    block = cluster.reserve(1, kind=BLOCK, lasts=(cluster.world.now + 3e3, cluster.world.now + 9e3))
     cluster.submit(4)
     cluster.run_for(300.0)
     view = cluster_view(state_of(cluster), {}, cluster.world.now, cluster.policy)

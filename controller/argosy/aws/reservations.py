@@ -14,9 +14,9 @@ from argosy.aws.cell import Cell, CheckTime, pages, read_each
 from argosy.messages.ecs import epoch_s
 from argosy.model.events import Event
 from argosy.model.instances import Purchase
-from argosy.model.pools import CAPACITY_BLOCK, Pool, ReservationSeen
+from argosy.model.pools import CAPACITY_BLOCK, INTERRUPTIBLE, Pool, ReservationSeen
 
-INTERRUPTIBLE, ON_DEMAND = "interruptible-capacity-reservation", "on-demand-capacity-reservation"
+ON_DEMAND = "on-demand-capacity-reservation"
 
 
 def reservations(cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[Event]:
@@ -67,5 +67,6 @@ def as_reserved(instance: Mapping[str, Any], cell: Cell) -> tuple[str, str]:
     if instance.get("InstanceLifecycle") == "spot":
         return Purchase.SPOT.value, ""
     if reservation in cell.reservations:
-        return Purchase.RESERVED.value, reservation
+        is_lent = instance.get("InstanceLifecycle") == INTERRUPTIBLE
+        return (Purchase.INTERRUPTIBLE if is_lent else Purchase.RESERVED).value, reservation
     return Purchase.ON_DEMAND.value, ""

@@ -58,7 +58,7 @@ def _sample(state: State, now: float, counts: list[tuple[int, ...]], instances: 
         active=by_status[InstanceStatus.ACTIVE],
         leaving=by_status[InstanceStatus.DRAINING] + by_status[InstanceStatus.RELEASING],
         spot=by_purchase[Purchase.SPOT],
-        on_demand=by_purchase[Purchase.ON_DEMAND] + by_purchase[Purchase.RESERVED],
+        on_demand=len(instances) - by_purchase[Purchase.SPOT],
         usd_per_hour=fsum(each.price_usd_per_hour for each in instances),
         spent_usd=state.spent_usd + fsum(each.hours(now) * each.price_usd_per_hour for each in instances),
         spent_on_demand_usd=state.spent_on_demand_usd
@@ -79,7 +79,7 @@ def _pool_counts(pools: Mapping[str, Pool], instances: list[Instance]) -> list[P
         PoolCount(
             pool=name,
             spot=held[name, Purchase.SPOT],
-            on_demand=held[name, Purchase.ON_DEMAND] + held[name, Purchase.RESERVED],
+            on_demand=sum(held[name, each] for each in Purchase if each is not Purchase.SPOT),
             target=pools[name].target if name in pools else 0,
         )
         for name in names

@@ -156,7 +156,8 @@ def _price(state: State, instance: Instance, policy: Policy) -> None:
     spot = pool.spot_usd_per_hour if pool else 0.0
     if not spot and kind:
         spot = kind.typical_spot_usd_per_hour
-    bought_at = {Purchase.SPOT: spot, Purchase.RESERVED: 0.0}.get(instance.purchase, on_demand)
+    paid = 0.0 if instance.purchase.is_reserved else on_demand
+    bought_at = spot if instance.purchase is Purchase.SPOT else paid
     instance.empty_by = pool.empty_by if pool else 0.0
     more = overheads_of(instance.cell, policy.billed_disk_gib_of(kind) if kind else 0, policy.public_addresses)
     instance.disk_usd_per_hour, instance.address_usd_per_hour = more

@@ -258,9 +258,9 @@ def note_unregistered(state: State, now: float, policy: Policy) -> None:
 
 
 def note_interruption(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """EC2 reclaimed a spot instance: count it, and mark the pool as unsettled for a while. Many at once cause one
-    unsettled period, and each counts for the rate."""
-    if instance.purchase is not Purchase.SPOT or not instance.owned:
+    """EC2 reclaimed an instance: count it, and mark the pool as unsettled for a while. Many at once cause one unsettled
+    period, and each counts for the rate."""
+    if not (instance.purchase.may_be_taken_back and instance.owned):
         return
     state.interruptions += 1
     pool = state.pools.get(instance.pool)
@@ -274,9 +274,9 @@ def note_interruption(state: State, instance: Instance, at: float, policy: Polic
 
 
 def note_end(state: State, instance: Instance, at: float, policy: Policy) -> None:
-    """A spot instance has ended: count its remaining hours."""
+    """An instance that could be taken back has ended: count its remaining hours."""
     pool = state.pools.get(instance.pool)
-    if pool is None or instance.purchase is not Purchase.SPOT or not instance.owned:
+    if pool is None or not (instance.purchase.may_be_taken_back and instance.owned):
         return
     weight = _weight(pool, at, policy)
     pool.instance_hours += weight * _hours_since(instance, pool.rate_at, at)
@@ -316,10 +316,10 @@ def _note(state: State, instance: Instance, lacks: str, has: bool) -> None:
 
 
 def count_hours(state: State, now: float, policy: Policy) -> None:
-    """Add the hours of live spot instances to the counts of their pools, at most once a sweep's period."""
+    """Add the hours of live instances that may be taken back to their pools' counts, at most once a sweep's period."""
     living: dict[str, list[Instance]] = {}
     for instance in state.instances.values():
-        if instance.owned and instance.alive and instance.purchase is Purchase.SPOT:
+        if instance.owned and instance.alive and instance.purchase.may_be_taken_back:
             living.setdefault(instance.pool, []).append(instance)
     for key, instances in living.items():
         pool = state.pools.get(key)

@@ -51,7 +51,7 @@ def offers_of(
     found = [
         (pool, kind, purchase)
         for pool in pools
-        for purchase in ((Purchase.RESERVED,) if pool.reservation else (Purchase.SPOT, Purchase.ON_DEMAND))
+        for purchase in ((pool.ordered_as,) if pool.reservation else (Purchase.SPOT, Purchase.ON_DEMAND))
         if (kind := catalogue.get(pool.instance_type)) is not None and not _reason(pool, kind, purchase, now, policy)
     ]
     prices = [cost_of(pool, kind, purchase, now, policy) for pool, kind, purchase in found]
@@ -192,7 +192,7 @@ def _pull_usd(pool: Pool, kind: InstanceType, policy: Policy) -> float:
 def price_of(pool: Pool, kind: InstanceType, purchase: Purchase, now: float, policy: Policy) -> float:
     """USD an hour in EC2, which price caps limit. For a spot price never seen, the type's typical one; for one that
     is too old, on-demand's. A reservation is paid anyway: using it adds nothing."""
-    if purchase is Purchase.RESERVED:
+    if purchase.is_reserved:
         return 0.0
     here, seen = in_region(kind, pool.cell), pool.spot_usd_per_hour
     on_demand = pool.listed_usd_per_hour or here.on_demand_usd_per_hour
@@ -212,8 +212,7 @@ def rate_of(pool: Pool, now: float, policy: Policy) -> float:
     own count, decayed until now."""
     age_s = max(0.0, now - pool.rate_at) if now != float("inf") else 0.0
     kept = 0.5 ** (age_s / policy.rate_half_life_s)
-    band = interruption_band(pool.cell, pool.instance_type)
-    prior = risk.interruption_rate(risk.rate_of_band(band), pool.account_interruptions, pool.account_hours)
+    prior = risk.interruption_rate(risk.rate_of_band(_band(pool)), pool.account_interruptions, pool.account_hours)
     return float(risk.interruption_rate(prior, pool.interruptions * kept, pool.instance_hours * kept))
 
 
@@ -224,12 +223,17 @@ def rate_source(pool: Pool, now: float, policy: Policy) -> str:
         return "own"
     if pool.account_hours > risk.PRIOR_HOURS:
         return "account"
-    return "none" if interruption_band(pool.cell, pool.instance_type) is None else "advisor"
+    return "none" if _band(pool) is None else "advisor"
+
+
+def _band(pool: Pool) -> int | None:
+    """The Advisor knows nothing about what the owner of a reservation does."""
+    return None if pool.reservation else interruption_band(pool.cell, pool.instance_type)
 
 
 def interruption_rate_of(pool: Pool, purchase: Purchase, now: float, policy: Policy) -> float:
     """Expected interruptions per instance-hour; on-demand instances are never interrupted."""
-    return rate_of(pool, now, policy) if purchase is Purchase.SPOT else 0.0
+    return rate_of(pool, now, policy) if purchase.may_be_taken_back else 0.0
 
 
 def over_zones(winner: Offer, offers: Sequence[Offer], instances: int) -> list[Offer]:

@@ -14,7 +14,6 @@ from argosy.market.daemons import daemons_of
 from argosy.market.offers import tasks_in
 from argosy.market.on_demand import instances_of_others, most_tasks
 from argosy.model.attempts import AttemptStatus
-from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.purchases import Stance
@@ -124,7 +123,7 @@ def _left_s(run: Run, moment: Moment, seconds: float, longest_s: float, at_once:
 
 def _done_on_demand(run: Run, moment: Moment) -> list[float]:
     """The seconds for which each of the run's attempts on on-demand instances has been running: that work is safe."""
-    held = [i for i in moment.state.instances.values() if i.alive and i.purchase is not Purchase.SPOT]
+    held = [i for i in moment.state.instances.values() if i.alive and not i.purchase.may_be_taken_back]
     table = moment.state.attempts
     return [
         moment.now - float(table["started_at"][row])

@@ -27,6 +27,7 @@ from argosy.model.events import (
 from argosy.model.host_care import HostHealthChanged
 
 MAX_NAME = 128  # characters of a Region or an id
+CAPACITY_INTERRUPTED = "EC2 Capacity Reservation Instance Interruption Warning"  # its owner takes it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ MESSAGE_KINDS = (
     MessageKind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_obstacle),
     MessageKind("fleet-information", "aws.ec2fleet", "EC2 Fleet Information", _fleet_obstacle),
     MessageKind("container-instance-health", "aws.ecs", "ECS Container Instance Health Change", _health),
+    MessageKind("capacity-interruption", "aws.ec2", CAPACITY_INTERRUPTED, _interruption),
 )
 RULE_PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = tuple((kind.rule, kind.pattern()) for kind in MESSAGE_KINDS)
 

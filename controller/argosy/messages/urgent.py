@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from argosy.messages.eventbridge import CAPACITY_INTERRUPTED
 from argosy.model.run_terms import SERVICE_GROUP
 
 JSON = dict[str, Any]
@@ -52,6 +53,7 @@ URGENT_KINDS = (
         {"lastStatus": ["STOPPED"], "group": [{"prefix": SERVICE_GROUP}]},
     ),
     UrgentKind("urgent-interruptions", "aws.ec2", "EC2 Spot Instance Interruption Warning"),
+    UrgentKind("urgent-capacity-interruptions", "aws.ec2", CAPACITY_INTERRUPTED),
     UrgentKind(
         "urgent-impairments", "aws.ecs", "ECS Container Instance Health Change", {"overallStatus": ["IMPAIRED"]}
     ),

@@ -23,6 +23,16 @@ class Purchase(StrEnum):
     SPOT = "spot"
     ON_DEMAND = "on-demand"
     RESERVED = "reserved"  # out of a Capacity Reservation, which is paid whether it is used or not
+    INTERRUPTIBLE = "interruptible"  # the same, of one whose owner may take it back
+
+    @property
+    def is_reserved(self) -> bool:
+        return self in (Purchase.RESERVED, Purchase.INTERRUPTIBLE)
+
+    @property
+    def may_be_taken_back(self) -> bool:
+        """Whether EC2 may end it two minutes after a warning."""
+        return self in (Purchase.SPOT, Purchase.INTERRUPTIBLE)
 
 
 class GpuDevice(NamedTuple):

@@ -12,7 +12,7 @@ from argosy.model.instances import Purchase, pool_key
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port
 
-CAPACITY_BLOCK = "capacity-block"  # a value of `Pool.reserved_as`
+CAPACITY_BLOCK, INTERRUPTIBLE = "capacity-block", "interruptible-capacity-reservation"  # of `Pool.reserved_as`
 
 # Fillings of instances that an allocation used: (what the instance offers, ((what a task needs, tasks), ...)).
 Patterns = tuple[tuple[tuple[int, ...], tuple[tuple[tuple[int, ...], int], ...]], ...]
@@ -87,6 +87,8 @@ class Pool:
     @property
     def ordered_as(self) -> Purchase:
         """The purchase option of the instances that come by orders."""
+        if self.reserved_as == INTERRUPTIBLE:
+            return Purchase.INTERRUPTIBLE
         return Purchase.RESERVED if self.reservation else Purchase.ON_DEMAND
 
     @property

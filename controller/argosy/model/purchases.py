@@ -23,7 +23,14 @@ class PurchaseMode(StrEnum):
         return self is PurchaseMode.SPOT_THEN_ON_DEMAND
 
     def allows(self, purchase: Purchase) -> bool:
-        return self.mixes or purchase is Purchase.RESERVED or self.value == purchase.value
+        return self.mixes or purchase in with_reserved(Purchase(self.value))
+
+
+def with_reserved(bought: Purchase) -> tuple[Purchase, ...]:
+    """The instances that a run with this purchase option uses. A reservation is paid anyway, so every run may use it;
+    one that its owner may take back only if spot instances will do."""
+    more = (Purchase.RESERVED, Purchase.INTERRUPTIBLE) if bought is Purchase.SPOT else (Purchase.RESERVED,)
+    return (bought, *more)
 
 
 class Stance(StrEnum):

@@ -274,7 +274,7 @@ def _at_once(run: Run, policy: Policy) -> int | None:
 
 def _redo(moment: Moment, bought: tuple[Bought, ...], task_s: float) -> float:
     """The share of the work that interruptions are expected to repeat, on average over the purchases."""
-    spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
+    spot = [each for each in bought if each.offer.purchase.may_be_taken_back]
     rates = [rate_of(moment.state.pools[each.offer.pool], moment.now, moment.policy) for each in spot]
     shares = [each.instances * float(redo_share(rate, task_s)) for each, rate in zip(spot, rates, strict=True)]
     return sum(shares) / max(1, sum(each.instances for each in bought))
@@ -285,7 +285,7 @@ def _high(
 ) -> Completion:
     """On spot, a few instances are also reclaimed during their last tasks."""
     worst = _completion(run, groups, policy, case)
-    spot = [each for each in bought if each.offer.purchase is Purchase.SPOT]
+    spot = [each for each in bought if each.offer.purchase.may_be_taken_back]
     if not spot:
         return worst
     again_s = case.task_s + policy.start_s + case.boots * policy.boot_s

@@ -139,7 +139,7 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
         )
     if found.here:
         said.append(f"{found.here:,} places on current instances stay free for it")
-    if any(each.offer.purchase is Purchase.RESERVED for each in found.bought):
+    if any(each.offer.purchase.is_reserved for each in found.bought):
         said.append("a Capacity Reservation is paid whether it is used or not: the run pays for disk and address there")
     unknown = sorted({each.offer.cell for each in found.bought if not is_listed(each.offer.cell)})
     if unknown:

@@ -90,6 +90,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "sick-gpu": (0.5, 4.0),  # an instance with GPUs, per hour: one falls off the bus, and ECS says so up to 45 s later
     "gpu-reset": (4.0, 30.0),  # an instance on which tasks share GPUs, per hour: one of those is reset
     "reservation": (0.3, 0.8),  # a trial: Capacity Reservations, which others use, and which end or are cancelled
+    "reclaimed": (0.3, 0.8),  # a trial: an interruptible Capacity Reservation, of which its owner takes places back
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS guarantees that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

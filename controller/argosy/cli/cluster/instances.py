@@ -146,7 +146,9 @@ def instances(
     ] = None,
     pattern: Annotated[str | None, typer.Option("--type", metavar="GLOB", help="Only these types: 'g5.*'.")] = None,
     status: Annotated[list[str] | None, typer.Option("--status", help="Only this status: active, booting, ...")] = None,
-    purchase: Annotated[str | None, typer.Option("--purchase", help="Only spot, on-demand or reserved.")] = None,
+    purchase: Annotated[
+        str | None, typer.Option("--purchase", help="Of spot, on-demand, reserved, interruptible.")
+    ] = None,
     cell: Annotated[str | None, typer.Option("--cell", help="Only in this cell.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 1000,
 ) -> None:

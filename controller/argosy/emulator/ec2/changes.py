@@ -31,6 +31,7 @@ def launch(ledger: Ec2Ledger, fleet: Ec2Fleet, pool: CapacityPool, purchase: str
         launched_at=ledger.now(),
         tags={**tags, "aws:ec2launchtemplate:version": pool.template_version},
         spot_request_id=f"sir-{ledger.new_id()[:8]}" if purchase == "spot" else "",
+        lifecycle=purchase if purchase == "spot" else "",
     )
     ledger.instances[instance.instance_id] = instance
     fleet.members[instance.instance_id] = instance
@@ -43,14 +44,14 @@ def launch(ledger: Ec2Ledger, fleet: Ec2Fleet, pool: CapacityPool, purchase: str
 
 
 def warn(ledger: Ec2Ledger, instance: Ec2Instance, notice_s: float) -> None:
-    """A spot interruption: warning now, termination after the notice. A second warning changes nothing."""
+    """EC2 takes it back: warning now, termination after the notice. A second warning changes nothing."""
     if not instance.alive or instance.ends_at is not None:
         return
     instance.ends_at = ledger.now() + notice_s
     interruption_warning(ledger, instance)
     fleet_instance(ledger, ledger.fleets[instance.fleet_id], instance, "termination_notified")
-    reclaimed = ("Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination")
-    ledger.later(instance.ends_at, partial(shut_down, ledger, instance, *reclaimed))
+    code = "Server.SpotInstanceTermination" if instance.purchase == "spot" else "Server.InternalError"
+    ledger.later(instance.ends_at, partial(shut_down, ledger, instance, code, f"{code}: EC2 took it back"))
 
 
 def shut_down(ledger: Ec2Ledger, instance: Ec2Instance, code: str, reason: str) -> None:

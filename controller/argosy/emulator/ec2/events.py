@@ -7,6 +7,7 @@ from typing import Any
 
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import Ec2Fleet, Ec2Instance, FleetEvent
+from argosy.emulator.region import utc
 
 JSON = dict[str, Any]
 
@@ -19,8 +20,11 @@ def instance_state(ledger: Ec2Ledger, instance: Ec2Instance) -> None:
 
 def interruption_warning(ledger: Ec2Ledger, instance: Ec2Instance) -> None:
     """The instance ends in about two minutes."""
-    detail = {"instance-id": instance.instance_id, "instance-action": "terminate"}
-    _emit_of_instance(ledger, instance, "EC2 Spot Instance Interruption Warning", detail)
+    detail: JSON = {"instance-id": instance.instance_id, "instance-action": "terminate"}
+    kind = "Spot"
+    if instance.reservation:
+        kind, detail["instance-termination-time"] = "Capacity Reservation", utc(instance.ends_at or ledger.now())
+    _emit_of_instance(ledger, instance, f"EC2 {kind} Instance Interruption Warning", detail)
 
 
 def rebalance_recommendation(ledger: Ec2Ledger, instance: Ec2Instance) -> None:

@@ -10,7 +10,7 @@ from argosy.emulator.ec2.changes import delete, launch, shut_down, warn
 from argosy.emulator.ec2.events import fleet_obstacle, fleet_state
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, LaunchObstacle
-from argosy.emulator.ec2.reservations import RESERVED, place_in
+from argosy.emulator.ec2.reservations import RESERVED, into_reservation, place_in
 from argosy.emulator.readings import DELETED_OVER_LIMIT
 
 JSON = dict[str, Any]
@@ -43,8 +43,9 @@ def launch_at_once(ledger: Ec2Ledger, fleet: Ec2Fleet) -> JSON:
             if (key := _key(pool, purchase)) in ledger.available and not reservation:
                 ledger.available[key] -= 1
             instance = launch(ledger, fleet, pool, purchase)
-            instance.reservation, ids = reservation, [instance.instance_id]
-            launched.append({**_place(pool, purchase), "InstanceIds": ids, "InstanceType": pool.instance_type})
+            into_reservation(ledger, instance, reservation)
+            place, ids = _place(pool, instance.lifecycle or purchase), [instance.instance_id]
+            launched.append({**place, "InstanceIds": ids, "InstanceType": pool.instance_type})
     fleet.spot_target = fleet.on_demand_target = 0
     fleet.excess_policy = "no-termination"
     fleet.answer = {"FleetId": fleet.fleet_id, "Errors": errors, "Instances": launched}
@@ -61,9 +62,9 @@ def _choose_at_once(ledger: Ec2Ledger, fleet: Ec2Fleet, purchase: str) -> tuple[
     return place_in(ledger, fleet.request, free) or (_NONE_RESERVED, "")
 
 
-def _place(pool: CapacityPool, purchase: str) -> JSON:
+def _place(pool: CapacityPool, lifecycle: str) -> JSON:
     overrides = {"InstanceType": pool.instance_type, "AvailabilityZone": pool.zone}
-    return {"Lifecycle": purchase, "LaunchTemplateAndOverrides": {"Overrides": overrides}}
+    return {"Lifecycle": lifecycle, "LaunchTemplateAndOverrides": {"Overrides": overrides}}
 
 
 def fill(ledger: Ec2Ledger) -> None:

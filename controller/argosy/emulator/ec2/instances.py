@@ -136,7 +136,7 @@ class InstanceOperations(OperationGroup[Ec2Ledger]):
 
 
 def instance_view(instance: Ec2Instance, architecture: str) -> JSON:
-    """An Instance of DescribeInstances; InstanceLifecycle is there for spot only."""
+    """An Instance of DescribeInstances; InstanceLifecycle is missing on demand."""
     view: JSON = {
         "InstanceId": instance.instance_id,
         "InstanceType": instance.instance_type,
@@ -151,8 +151,9 @@ def instance_view(instance: Ec2Instance, architecture: str) -> JSON:
         "StateTransitionReason": instance.reason,
         "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
     }
+    if instance.lifecycle:
+        view["InstanceLifecycle"] = instance.lifecycle
     if instance.purchase == "spot":
-        view["InstanceLifecycle"] = "spot"
         view["SpotInstanceRequestId"] = instance.spot_request_id
     if instance.reservation:
         view["CapacityReservationId"] = instance.reservation

@@ -70,12 +70,14 @@ class CapacityReservation:
     zone: str
     total: int
     kind: str
-    """on-demand-capacity-reservation or capacity-block."""
+    """on-demand-capacity-reservation, capacity-block or interruptible-capacity-reservation."""
     starts_at: float
     ends_at: float = 0.0
     taken: int = 0
     """By instances that are not modelled."""
     is_cancelled: bool = False
+    reclaimed: int = 0
+    """Of the total, by the owner of an interruptible one."""
 
 
 @dataclass(slots=True)
@@ -104,6 +106,8 @@ class Ec2Instance:
     console: str = ""
     reservation: str = ""
     """Id of the Capacity Reservation that it takes a place of."""
+    lifecycle: str = ""
+    """As DescribeInstances shows it: spot, capacity-block, interruptible-capacity-reservation; "" = none of them."""
 
     @property
     def instance_type(self) -> str:

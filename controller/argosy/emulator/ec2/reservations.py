@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from argosy.emulator.ec2.changes import shut_down
+from argosy.emulator.ec2.changes import shut_down, warn
 from argosy.emulator.ec2.filters import paged, passing
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, CapacityReservation, Ec2Instance
@@ -15,7 +15,9 @@ from argosy.emulator.region import utc
 JSON = dict[str, Any]
 
 BLOCK, ON_DEMAND = "capacity-block", "on-demand-capacity-reservation"
+INTERRUPTIBLE = "interruptible-capacity-reservation"  # of another owner, who takes places back as it likes
 BLOCK_ENDS_EARLIER_S = 1800.0  # EC2 begins to end its instances then, and launches no more into it
+NOTICE_S = 120.0  # between the warning and the end of an instance that is taken back
 RESERVED = "reserved-capacity"  # a DefaultTargetCapacityType
 
 
@@ -40,7 +42,7 @@ class ReservationOperations(OperationGroup[Ec2Ledger]):
 
 def state_of(ledger: Ec2Ledger, reservation: CapacityReservation) -> str:
     """active, scheduled, expired or cancelled."""
-    if reservation.is_cancelled:
+    if reservation.is_cancelled or reservation.reclaimed >= reservation.total:
         return "cancelled"
     if ledger.now() < reservation.starts_at:
         return "scheduled"
@@ -57,7 +59,7 @@ def free_of(ledger: Ec2Ledger, reservation: CapacityReservation) -> int:
     last = reservation.ends_at - (BLOCK_ENDS_EARLIER_S if reservation.kind == BLOCK else 0.0)
     if state_of(ledger, reservation) != "active" or 0 < last <= ledger.now():
         return 0
-    return max(0, reservation.total - reservation.taken - len(in_use(ledger, reservation)))
+    return max(0, reservation.total - reservation.reclaimed - reservation.taken - len(in_use(ledger, reservation)))
 
 
 def check_reserved(request: JSON, kind: str, default_type: str) -> None:
@@ -81,6 +83,22 @@ def place_in(ledger: Ec2Ledger, request: JSON, pools: list[CapacityPool]) -> tup
     return None
 
 
+def into_reservation(ledger: Ec2Ledger, instance: Ec2Instance, reservation: str) -> None:
+    """It takes a place of this one; "" = of none."""
+    instance.reservation = reservation
+    if reservation and ledger.reservations[reservation].kind != ON_DEMAND:
+        instance.lifecycle = ledger.reservations[reservation].kind
+
+
+def reclaim(ledger: Ec2Ledger, reservation: CapacityReservation, count: int) -> None:
+    """Its owner takes that many places back: free ones, then those of the youngest instances after a warning."""
+    reservation.reclaimed = min(reservation.total, reservation.reclaimed + count)
+    used = in_use(ledger, reservation)
+    staying = max(0, reservation.total - reservation.reclaimed - reservation.taken)
+    for instance in used[staying:]:
+        warn(ledger, instance, NOTICE_S)
+
+
 def end_block(ledger: Ec2Ledger, reservation: CapacityReservation) -> None:
     """EC2 ends the instances of a Capacity Block half an hour before its end; those of others stay."""
     if reservation.kind == BLOCK and reservation.ends_at:
@@ -101,7 +119,7 @@ def _view(ledger: Ec2Ledger, each: CapacityReservation) -> JSON:
         "InstancePlatform": "Linux/UNIX",
         "AvailabilityZone": each.zone,
         "Tenancy": "default",
-        "TotalInstanceCount": each.total,
+        "TotalInstanceCount": each.total - each.reclaimed,
         "AvailableInstanceCount": free_of(ledger, each),
         "State": state_of(ledger, each),
         "StartDate": utc(each.starts_at),
@@ -109,4 +127,6 @@ def _view(ledger: Ec2Ledger, each: CapacityReservation) -> JSON:
         "InstanceMatchCriteria": "targeted",
         "CreateDate": utc(each.starts_at),
         "ReservationType": BLOCK if each.kind == BLOCK else "default",
+        "Interruptible": each.kind == INTERRUPTIBLE,
+        **({"InterruptionInfo": {"InterruptionType": "adhoc"}} if each.kind == INTERRUPTIBLE else {}),
     }

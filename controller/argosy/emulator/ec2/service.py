@@ -18,7 +18,7 @@ from argosy.emulator.ec2.records import (
     LaunchTemplate,
     MachineType,
 )
-from argosy.emulator.ec2.reservations import BLOCK, ON_DEMAND, ReservationOperations, end_block
+from argosy.emulator.ec2.reservations import ON_DEMAND, ReservationOperations, end_block, reclaim
 from argosy.emulator.region import AwsRegion
 
 __all__ = ["Ec2Instance", "Ec2Model", "Ec2Setup", "LaunchObstacle", "MachineType", "PriceFunction"]
@@ -91,7 +91,7 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations, Reservatio
             shut_down(self.ledger, instance, "Server.InternalError", "Server.InternalError: Internal error on launch")
 
     def reserve(
-        self, pool: str, count: int, *, is_block: bool = False, lasts: tuple[float, float] = (0.0, 0.0)
+        self, pool: str, count: int, *, kind: str = ON_DEMAND, lasts: tuple[float, float] = (0.0, 0.0)
     ) -> CapacityReservation:
         """A Capacity Reservation of the account in `pool` ("p5.48xlarge/us-east-1a"). lasts: from (0 = now), until (0 =
         without an end)."""
@@ -102,13 +102,18 @@ class Ec2Model(FleetOperations, InstanceOperations, MarketOperations, Reservatio
                 instance_type,
                 zone,
                 count,
-                BLOCK if is_block else ON_DEMAND,
+                kind,
                 lasts[0] or self.ledger.now(),
                 lasts[1],
             )
             self.ledger.reservations[found.reservation_id] = found
             end_block(self.ledger, found)
             return found
+
+    def reclaim(self, reservation: CapacityReservation, count: int) -> None:
+        """The owner of an interruptible Capacity Reservation takes places back."""
+        with self.lock:
+            reclaim(self.ledger, reservation, count)
 
     def set_withdrawn(self, pool: str, *, withdrawn: bool = True) -> None:
         """Whether EC2 has withdrawn the type of `pool` from its zone."""

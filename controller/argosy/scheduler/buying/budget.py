@@ -27,6 +27,7 @@ from argosy.model.money.ledger import usd_not_charged
 from argosy.model.money.reserve import Holdings, Reserves, new_holding, to_be_displaced_usd, to_come_usd
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer
+from argosy.model.purchases import with_reserved
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -229,7 +230,7 @@ class CappedRuns(UncappedRuns):
     def at_most(self, market: MarketView, unpaid: Mapping[str, int] | None = None) -> dict[str, int]:
         sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
-            buys = purchases(budget.run, self.moment) | {Purchase.RESERVED}
+            buys = frozenset(also for each in purchases(budget.run, self.moment) for also in with_reserved(each))
             if buys not in sold:
                 sold[buys] = for_sale(self.moment.state, market.offers, buys)
             self.most[run_id] = most_tasks(self.moment, budget, sold[buys])

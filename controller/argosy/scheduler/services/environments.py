@@ -20,7 +20,7 @@ from argosy.model.actions import (
 )
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.instances import Instance, Purchase
+from argosy.model.instances import Instance
 from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
@@ -113,7 +113,7 @@ class _Hosts(dict[bytes, _Host]):
 
     def __missing__(self, name: bytes) -> _Host:
         instance = self._moment.state.instances.get(name.decode())
-        is_spot = instance is None or instance.purchase is Purchase.SPOT
+        is_spot = instance is None or instance.purchase.may_be_taken_back
         found = self[name] = _Host(_leaves(instance), is_spot, ends_with_instance(instance, self._moment))
         return found
 

@@ -25,7 +25,7 @@ from argosy.model.instance_types import (
 )
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
-from argosy.model.purchases import Stance
+from argosy.model.purchases import Stance, with_reserved
 from argosy.model.run_terms import ARM64, RUNNER_ATTRIBUTE, RUNNER_PROTOCOL, RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -33,9 +33,8 @@ from argosy.placement.demand import Batch, WeightedConstraint
 from argosy.scheduler.supply.kept_instances import kept_for_runs, needed_from, off_limits, open_to
 from argosy.scheduler.supply.rows import expected_end, gpu_owner_of
 
-# What is reserved is paid anyway, so every run may use it.
-ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{Purchase.ON_DEMAND}, {Purchase.RESERVED}]"
-SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{Purchase.SPOT}, {Purchase.RESERVED}]"
+ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{', '.join(with_reserved(Purchase.ON_DEMAND))}]"
+SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{', '.join(with_reserved(Purchase.SPOT))}]"
 STEP_S = 60  # in which the time moves that a reserved instance must outlast
 NO_BOUND: Mapping[str, int] = MappingProxyType({})
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
@@ -157,7 +156,8 @@ def batch_of(
 
 
 def _purchase(may_buy: frozenset[Purchase]) -> tuple[str, ...]:
-    return tuple(only for purchase, only in _ONLY.items() if may_buy - {Purchase.RESERVED} == {purchase})
+    bought = {each for each in may_buy if not each.is_reserved}
+    return tuple(only for purchase, only in _ONLY.items() if bought == {purchase})
 
 
 def _last_decided(run: Run) -> frozenset[Purchase]:
@@ -220,7 +220,7 @@ def lacking(run: Run, moment: Moment, base: int) -> int:
 
 
 def _stays_on_demand(instance: Instance) -> bool:
-    return instance.purchase is not Purchase.SPOT and not instance.leaves
+    return not (instance.purchase.may_be_taken_back or instance.leaves)
 
 
 def tasks_of_base(run: Run, moment: Moment, until: float) -> NDArray[np.bool_] | None:

@@ -10,12 +10,13 @@ those of the state that it has committed, without suspended runs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.engine.report import TickReport
 from argosy.model.cluster_course import EVERY_S, ClusterSample, PlacedOrder
 from argosy.model.instances import InstanceStatus, Purchase
+from argosy.model.pools import INTERRUPTIBLE
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
 
@@ -67,7 +68,7 @@ class ClusterCourseChecker(Checker):
             "starting": sum(each[TaskStatus.STARTING] for each in counts),
             "running": sum(each[TaskStatus.RUNNING] + each[TaskStatus.VERIFYING] for each in counts),
             "spot": purchases[Purchase.SPOT],
-            "on_demand": purchases[Purchase.ON_DEMAND] + purchases[Purchase.RESERVED],
+            "on_demand": len(instances) - purchases[Purchase.SPOT],
             "active": sum(each["status"] == InstanceStatus.ACTIVE for each in instances),
         }
         found = {name: getattr(sample, name) for name in wanted}
@@ -84,8 +85,7 @@ class ClusterCourseChecker(Checker):
         for key, now in targets.items() if self._targets is not None else ():
             before = (self._targets or {}).get(key) or _as_met(pools[key])
             grown[key, Purchase.SPOT.value] += max(0, now[0] - before[0])
-            how = Purchase.RESERVED if pools[key].get("reservation") else Purchase.ON_DEMAND
-            grown[key, how.value] += pools[key]["on_demand_count"] if now[1] != before[1] else 0
+            grown[key, _ordered_as(pools[key])] += pools[key]["on_demand_count"] if now[1] != before[1] else 0
         if self._targets is not None and +grown != Counter({(each.pool, each.purchase): each.count for each in orders}):
             self.facts.violated("C4", f"targets have grown by {dict(+grown)}, and the orders are {orders}")
         self._targets = targets
@@ -122,3 +122,10 @@ class FigureChecker(Checker):
         suspended = stored.root.get("suspended", {})
         open_runs = [run_id for run_id, run in stored.records.items() if not run.has_ended and run_id not in suspended]
         return sum(row[0] == status for run_id in open_runs for row in stored.tables[run_id])
+
+
+def _ordered_as(pool: Mapping[str, Any]) -> str:
+    if not pool.get("reservation"):
+        return Purchase.ON_DEMAND.value
+    is_lent = pool["reserved_as"] == INTERRUPTIBLE
+    return (Purchase.INTERRUPTIBLE if is_lent else Purchase.RESERVED).value

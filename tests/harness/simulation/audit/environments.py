@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from argosy.emulator.ec2.records import Ec2Instance
+from argosy.emulator.ec2.reservations import INTERRUPTIBLE
 from argosy.messages.ecs import key_of_task
 from argosy.model.arns import name_of
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause, TaskHealth
@@ -148,7 +150,7 @@ class EnvironmentChecker(Checker):
             for arn in arns if of_run == run_id else ():
                 task = self.facts.regions.task(arn)
                 host = self.facts.regions.find(task.instance.ec2_instance_id) if task else None
-                found += host is not None and host.purchase == "on-demand" and self._really_runs(arn)
+                found += host is not None and _stays(host) and self._really_runs(arn)
         return found
 
     def _has_reason(self, env: Environment) -> bool:
@@ -389,3 +391,8 @@ def _least(terms: ServiceTerms, desired: int) -> int:
 def _most(terms: ServiceTerms, desired: int) -> int:
     """Active tasks that our own acts may lead to."""
     return desired - (-desired * terms.max_over_percent // 100)
+
+
+def _stays(host: Ec2Instance) -> bool:
+    """Whether EC2 does not take it back."""
+    return host.lifecycle not in ("spot", INTERRUPTIBLE)

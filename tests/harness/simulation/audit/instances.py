@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.emulator.ec2.records import Ec2Instance
+from argosy.messages.eventbridge import CAPACITY_INTERRUPTED
 from argosy.model.attempts import AttemptStatus
 from argosy.model.pools import NO_FLOOR, Floor
 from argosy.model.run_terms import SERVICE_GROUP
@@ -159,6 +160,7 @@ class InstanceChecker(Checker):
 KINDS = {  # type of message -> the member of a stored instance that it sets; in the order of what is kept of others
     "EC2 Spot Instance Interruption Warning": "interrupted_at",
     "EC2 Instance Rebalance Recommendation": "rebalance_at",
+    CAPACITY_INTERRUPTED: "interrupted_at",
 }
 
 
@@ -204,7 +206,7 @@ class WarningChecker(Checker):
         stored = self.facts.stored
         known = stored.instances.get(instance_id)
         if known is None:
-            return bool(stored.root.get("announced", {}).get(instance_id, (0, 0))[list(KINDS).index(kind)])
+            return bool(stored.root.get("announced", {}).get(instance_id, (0, 0))[[*KINDS.values()].index(KINDS[kind])])
         return known["status"] == "GONE" or bool(known[KINDS[kind]] or known["interrupted_at"])
 
 

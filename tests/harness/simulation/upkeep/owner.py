@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from argosy.emulator.ec2.reservations import BLOCK_ENDS_EARLIER_S
+from argosy.emulator.ec2.reservations import BLOCK, BLOCK_ENDS_EARLIER_S, INTERRUPTIBLE, ON_DEMAND
 from argosy.emulator.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS, READINGS
 from argosy.model.policy import Policy, VcpuQuota
 from tests.harness.simulation.faults import Faults
@@ -52,6 +52,7 @@ class Owner:
     def reserve(self, types: Sequence[str], zones: Sequence[str], faulty_s: float) -> None:
         """Capacity Reservations and Capacity Blocks, whose ids the settings name. Others take places of them, some
         begin later, and some end or are cancelled in the phase of faults."""
+        self._borrow(types, zones, faulty_s)
         if not self._faults.strikes("reservation"):
             return
         world = self._world
@@ -62,7 +63,7 @@ class Owner:
             reserved = world.ec2.reserve(
                 f"{types[int(len(types) * share('type'))]}/{zones[int(len(zones) * share('zone'))]}",
                 1 + int(MOST_RESERVED * share("count")),
-                is_block=is_block,
+                kind=BLOCK if is_block else ON_DEMAND,
                 lasts=(
                     world.now + (0.3 * faulty_s * share("start") if share("later") < 0.3 else 0.0),
                     world.now + lasts_s if ends else 0.0,
@@ -72,6 +73,17 @@ class Owner:
                 world.later(faulty_s * share("others come"), partial(setattr, reserved, "taken", 1))
             if share("cancel") < 0.3:
                 world.later(faulty_s * share("cancelled"), partial(setattr, reserved, "is_cancelled", True))
+
+    def _borrow(self, types: Sequence[str], zones: Sequence[str], faulty_s: float) -> None:
+        """An interruptible Capacity Reservation, whose owner takes places back in the phase of faults."""
+        if not self._faults.strikes("reclaimed"):
+            return
+        world, share = self._world, partial(self._world.share, "lent")
+        pool = f"{types[int(len(types) * share('type'))]}/{zones[int(len(zones) * share('zone'))]}"
+        lent = world.ec2.reserve(pool, 1 + int(MOST_RESERVED * share("count")), kind=INTERRUPTIBLE)
+        for number in range(lent.total):
+            if share("back", number) < 0.7:
+                world.later(faulty_s * share("at", number), partial(world.ec2.reclaim, lent, 1))
 
     def set_most_tasks(self, policy: Policy) -> Policy:
         """Of one type, or of all."""

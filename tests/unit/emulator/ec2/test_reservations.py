@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from argosy.emulator.ec2.reservations import BLOCK, BLOCK_ENDS_EARLIER_S, ON_DEMAND
+from argosy.emulator.ec2.reservations import BLOCK, BLOCK_ENDS_EARLIER_S, INTERRUPTIBLE, ON_DEMAND
 from tests.fakes.ec2_cloud import Ec2Cloud
 
 POOL = "p3.8xlarge/us-east-1a"
+WARNING = "EC2 Capacity Reservation Instance Interruption Warning"
 
 
 def ordered(cloud: Ec2Cloud, count: int, *named: str, kind: str = ON_DEMAND, **changed: Any) -> Any:
@@ -55,7 +56,7 @@ def test_an_instance_that_ends_gives_its_place_back() -> None:
 
 def test_the_instances_of_a_block_end_half_an_hour_before_it() -> None:
     cloud = Ec2Cloud()
-    block = cloud.model.reserve(POOL, 2, is_block=True, lasts=(0.0, cloud.now + 7200.0))
+    block = cloud.model.reserve(POOL, 2, kind=BLOCK, lasts=(0.0, cloud.now + 7200.0))
     assert shown(cloud)["ReservationType"] == "capacity-block"
     ordered(cloud, 1, block.reservation_id, kind=BLOCK)
     cloud.after(7200.0 - BLOCK_ENDS_EARLIER_S - 60.0)
@@ -78,13 +79,34 @@ def test_the_instances_of_a_reservation_outlive_it() -> None:
 
 def test_nothing_is_launched_into_one_that_is_not_active_or_of_another_kind() -> None:
     cloud = Ec2Cloud()
-    later = cloud.model.reserve(POOL, 1, is_block=True, lasts=(cloud.now + 600.0, 0.0))
+    later = cloud.model.reserve(POOL, 1, kind=BLOCK, lasts=(cloud.now + 600.0, 0.0))
     assert ordered(cloud, 1, later.reservation_id, kind=BLOCK)["Instances"] == []
     assert (shown(cloud)["State"], shown(cloud)["AvailableInstanceCount"]) == ("scheduled", 0)
     cloud.after(700.0)
     assert ordered(cloud, 1, later.reservation_id, kind=ON_DEMAND)["Instances"] == []
     assert len(ordered(cloud, 1, later.reservation_id, kind=BLOCK)["Instances"]) == 1
     later.is_cancelled = True
+    assert shown(cloud)["State"] == "cancelled"
+
+
+def test_what_the_owner_of_an_interruptible_one_takes_back_ends_two_minutes_after_a_warning() -> None:
+    cloud = Ec2Cloud()
+    lent = cloud.model.reserve(POOL, 3, kind=INTERRUPTIBLE)
+    answer = ordered(cloud, 2, lent.reservation_id, kind=INTERRUPTIBLE)
+    assert {each["Lifecycle"] for each in answer["Instances"]} == {INTERRUPTIBLE}
+    assert {each["InstanceLifecycle"] for each in cloud.instances()} == {INTERRUPTIBLE}
+    assert (shown(cloud)["Interruptible"], shown(cloud)["InterruptionInfo"]) == (True, {"InterruptionType": "adhoc"})
+    cloud.after(60.0)
+    cloud.model.reclaim(lent, 1)  # the free place
+    assert (shown(cloud)["TotalInstanceCount"], shown(cloud)["AvailableInstanceCount"]) == (2, 0)
+    assert not cloud.said(WARNING)
+    cloud.model.reclaim(lent, 1)
+    (detail,) = cloud.said(WARNING)
+    assert (detail["instance-action"], "instance-termination-time" in detail) == ("terminate", True)
+    cloud.after(130.0)
+    states = sorted(each["State"]["Name"] for each in cloud.instances())
+    assert (states, shown(cloud)["State"]) == (["running", "terminated"], "active")
+    cloud.model.reclaim(lent, 1)
     assert shown(cloud)["State"] == "cancelled"
 
 
