@@ -26,6 +26,8 @@ _PUBLIC = {  # name -> (module, its name there)
     "UnreadableResult": ("argosy.sdk.mapping.outcomes", "UnreadableResult"),
     "WaitTimedOut": ("argosy.client.waiting", "WaitTimedOut"),
     "map": ("argosy.sdk.mapping.mapped", "map_items"),
+    "starmap": ("argosy.sdk.mapping.mapped", "starmap"),
+    "task": ("argosy.sdk.mapping.task_function", "task"),
 }
 __all__ = [
     "ArgosyError",
@@ -45,10 +47,16 @@ __all__ = [
     "UnreadableResult",
     "WaitTimedOut",
     "map",
+    "starmap",
+    "task",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("argosy")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'argosy' has no attribute {name!r}")
     from importlib import import_module

@@ -7,8 +7,10 @@ from argosy.sdk.deployment import DeploymentFailed
 from argosy.sdk.errors import InvalidSpec, MissingPackage, RunFailed
 from argosy.sdk.mapping.executor import RemoteExecutor as Executor
 from argosy.sdk.mapping.mapped import map_items as map
+from argosy.sdk.mapping.mapped import starmap
 from argosy.sdk.mapping.outcomes import RemoteError, RemoteTraceback, UnreadableResult
 from argosy.sdk.mapping.pickling import CannotPickle
+from argosy.sdk.mapping.task_function import task
 from argosy.sdk.results import TaskResult as Result
 from argosy.sdk.run import RunHandle as Run
 from argosy.sdk.views import ClusterView as Cluster
@@ -32,4 +34,8 @@ __all__ = [
     "UnreadableResult",
     "WaitTimedOut",
     "map",
+    "starmap",
+    "task",
 ]
+
+__version__: str

@@ -13,23 +13,24 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 from argosy import layout
 from argosy.client.access import Access
-from argosy.client.errors import ArgosyError, InvalidInput
+from argosy.client.errors import ArgosyError
 from argosy.sdk.client import Client
 from argosy.sdk.errors import explained
+from argosy.sdk.mapping.options import PROGRAM, TaskTerms
 from argosy.sdk.mapping.pickling import cloudpickle_module, framed_here
 from argosy.sdk.mapping.worker import IN_A_CALL, python_version
 from argosy.sdk.run import RunHandle
 from argosy.spec.program import DEFAULT_IMAGE
 
 PARALLEL_TRANSFERS = 16
-PROGRAM = "argosy_worker.py"
 FEWEST_TASKS = 8  # if there are that many items
 TASKS_OF_A_CORE = 8
 NOT_AWAITED = "its results are no longer awaited"  # why a run is cancelled
@@ -38,61 +39,9 @@ MANY_TASKS = 10_000  # ten pages of S3's list
 _NAME = re.compile(r"[^a-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskTerms:
-    """The settings of each task. memory: MiB. gpu_share: MiB of a GPU that it shares; 0 = none. image: None =
-    Argosy's, of this Python. attempts: tries of a task that crashes.
-    budget: US dollars, of a run. packages: requirements, resolved once and installed for every task.
-    """
-
-    vcpus: float = 1
-    memory: int = 1024
-    gpus: float | Literal["ALL"] = 0
-    gpu_share: int = 0
-    image: str | None = None
-    attempts: int = 3
-    budget: float | None = None
-    packages: Sequence[str] | None = None
-
-    def __post_init__(self) -> None:
-        """Raises InvalidInput."""
-        if isinstance(self.packages, str):
-            raise InvalidInput(f"packages must be a list of requirements: [{self.packages!r}], not {self.packages!r}.")
-
-    def spec(self, name: str, tasks: int, inputs: list[str], folder: Path) -> dict[str, Any]:
-        """Of a run of the program in `folder`."""
-        return {
-            "version": 1,
-            "name": name,
-            "run": ["python", PROGRAM],
-            "workdir": str(folder),
-            **({"packages": list(self.packages)} if self.packages else {}),
-            "inputs": inputs,
-            "result": "folder",
-            "container": {"image": self.image},
-            "resources": {
-                "vcpus": self.vcpus,
-                "memory": self.memory,
-                "gpus": self.gpus,
-                **({"gpuShare": {"memoryMib": self.gpu_share}} if self.gpu_share else {}),
-            },
-            "array": {"size": tasks, "partSuffix": ".pkl"},
-            "retryStrategy": {"attempts": self.attempts, "evaluateOnExit": [{"onExitCode": "64", "action": "EXIT"}]},
-            **({"capacity": {"budgetUsd": self.budget}} if self.budget is not None else {}),
-        }
-
-
-def check_batch(wanted: int | None) -> None:
-    """Raises InvalidInput."""
-    if wanted is not None and (not isinstance(wanted, int) or wanted < 1):
-        raise InvalidInput(f"batch is the number of calls per task, a whole number from 1, not {wanted!r}.")
-
-
 def batch_size(count: int, wanted: int | None, cores: int | None = None) -> int:
     """Calls of a task: the wanted number or, without one, about as many as there are tasks, so that neither grows
-    alone: 32
-
-    tasks of 32 calls for 1,000, 1,000 of 1,000 for a million. Never more tasks than a run may have.
+    alone: 32 tasks of 32 calls for 1,000, 1,000 of 1,000 for a million. Never more tasks than a run may have.
     cores: of this machine if all tasks run on it: more tasks than keep it busy to the end only add their start.
     """
     if wanted is None:
@@ -119,11 +68,12 @@ def run_name(function_name: str) -> str:
     return f"map-{plain}"[:63].rstrip("-")
 
 
-def start(
+@contextmanager
+def uploaded(
     client: Client, name: str, functions: Sequence[bytes], tasks: Sequence[Sequence[bytes]], terms: TaskTerms
-) -> RunHandle:
-    """Upload the functions, before them the classes, and the calls of each task, and submit their run. Raises
-    ArgosyError."""
+) -> Iterator[dict[str, Any]]:
+    """Upload the functions, before them the classes, and the calls of each task. The spec of their run, to be submitted
+    inside of this context. Raises ArgosyError."""
     if os.environ.get(IN_A_CALL):
         raise ArgosyError(
             "A function that argosy calls in a task cannot itself use argosy.map or argosy.Executor: its task would"
@@ -140,7 +90,7 @@ def start(
         write_program(Path(folder))
         inputs = [f"{base}functions.bin", f"{base}calls-${{index}}.bin"]
         stock = stock_image(client.access.deployment.python)
-        return client.submit(replace(terms, image=terms.image or stock).spec(name, len(tasks), inputs, Path(folder)))
+        yield replace(terms, image=terms.image or stock).spec(name, len(tasks), inputs, Path(folder))
 
 
 def stock_image(deployed: str) -> str:
@@ -168,13 +118,12 @@ def write_program(folder: Path) -> None:
     shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def finished_parts(run: RunHandle) -> Iterator[dict[int, bytes]]:
+def finished_parts(run: RunHandle, timeout: float | None = None) -> Iterator[dict[int, bytes]]:
     """The new parts at each poll: task -> its part; perhaps none. The last poll is of a run that has ended, and a part
-    that is
-    missing then stays missing. Raises ArgosyError.
+    that is missing then stays missing. timeout: seconds. Raises ArgosyError.
     """
     seen: set[int] = set()
-    for look in run.watch():
+    for look in run.watch(timeout):
         found: dict[int, bytes] = {}
         if look.has_ended or _is_worthwhile(look.tasks, len(seen)):
             with explained():

@@ -10,22 +10,22 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, TypeVar, Unpack
 
 from argosy.sdk.client import Client
 from argosy.sdk.errors import RunFailed
 from argosy.sdk.mapping.calls import (
     NOT_AWAITED,
-    TaskTerms,
     batch_size,
     batches,
-    check_batch,
     cores_of,
     finished_parts,
     run_name,
-    start,
+    uploaded,
 )
+from argosy.sdk.mapping.options import TaskOptions, TaskTerms, divided, names_of
 from argosy.sdk.mapping.outcomes import outcomes_of
 from argosy.sdk.mapping.pickling import CannotPickle, OwnClasses, name_of, own_modules_by_value, pickled_function
 from argosy.sdk.mapping.worker import ClassTable
@@ -56,36 +56,19 @@ class RemoteExecutor(Executor):
     gathered into one run.
     """
 
-    def __init__(  # noqa: PLR0913 - users name them
+    def __init__(
         self,
         *,
         batch: int | None = None,
-        vcpus: float = 1,
-        memory: int = 1024,
-        gpus: float | Literal["ALL"] = 0,
-        gpu_share: int = 0,
-        image: str | None = None,
-        attempts: int = 3,
-        budget: float | None = None,
-        packages: Sequence[str] | None = None,
         collect: float = COLLECTED_S,
         client: Client | None = None,
+        **options: Unpack[TaskOptions],
     ) -> None:
-        check_batch(batch)
+        self._terms, given = divided({"batch": batch, "client": client, **options})
         self._client = client or Client()
-        self._terms = TaskTerms(
-            vcpus=vcpus,
-            memory=memory,
-            gpus=gpus,
-            gpu_share=gpu_share,
-            image=image,
-            attempts=attempts,
-            budget=budget,
-            packages=packages,
-        )
-        self._batch, self._collect_s = batch, collect
+        self._batch, self._collect_s = given.batch, collect
         self._lock = threading.Lock()
-        self._waiting: list[WantedCall] = []
+        self._waiting: dict[TaskTerms, list[WantedCall]] = {}  # equal terms share a run
         self._threads: list[threading.Thread] = []
         self._at_once = threading.Event()  # nothing more can come: waiting calls are sent
         self._runs: set[RunHandle] = set()  # that have been sent and are waited for
@@ -93,16 +76,23 @@ class RemoteExecutor(Executor):
         self._places = threading.Semaphore(RUNS_AT_A_TIME)
         _end_before_the_interpreter(self)
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """A future of `fn(*args, **kwargs)`. Raises RuntimeError after `shutdown`."""
+    def submit(  # type: ignore[override]  # the standard one gives all keywords to the call
+        self, fn: Callable[..., T], /, *args: Any, _resources: TaskOptions | None = None, **kwargs: Any
+    ) -> Future[T]:
+        """A future of `fn(*args, **kwargs)`. _resources: of this call, in place of the executor's, such as
+        `{"gpus": 1}`. Raises RuntimeError after `shutdown`, and TypeError and InvalidInput for resources that cannot
+        be.
+        """
         future: Future[T] = Future()
+        terms = replace(self._terms, **_named_resources(_resources)) if _resources else self._terms
         with self._lock:
             if self._at_once.is_set():
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            self._waiting.append(WantedCall(future, fn, args, kwargs))
-            if len(self._waiting) == 1:
+            waiting = self._waiting.setdefault(terms, [])
+            waiting.append(WantedCall(future, fn, args, kwargs))
+            if len(waiting) == 1:
                 # It ends with its run. A wait of None lasts forever, so that the program can end without a shutdown.
-                thread = threading.Thread(target=self._serve, name="argosy-executor")
+                thread = threading.Thread(target=self._serve, args=(terms,), name="argosy-executor")
                 self._threads = [each for each in self._threads if each.is_alive()] + [thread]
                 thread.start()
         return future
@@ -133,7 +123,7 @@ class RemoteExecutor(Executor):
         """Take no more calls. wait: until all runs have ended. cancel_futures: drop those that wait to be sent."""
         with self._lock:
             if cancel_futures:
-                for call in self._waiting:
+                for call in chain(*self._waiting.values()):
                     call.future.cancel()
             self._at_once.set()
             threads = list(self._threads)
@@ -154,25 +144,27 @@ class RemoteExecutor(Executor):
         for run in runs:
             run.cancel(NOT_AWAITED)
 
-    def _serve(self) -> None:
-        """Collect calls, send them, and give each future the result of its call."""
+    def _serve(self, terms: TaskTerms) -> None:
+        """Collect calls of these terms, send them, and give each future the result of its call."""
         self._at_once.wait(self._collect_s)
         with self._places:
             with self._lock:
-                taken, self._waiting = self._waiting, []
+                taken = self._waiting.pop(terms)
             calls = [call for call in taken if call.future.set_running_or_notify_cancel()]
             try:
-                self._run(calls)
+                self._run(calls, terms)
             except BaseException as fault:  # noqa: BLE001 - it is raised where the results are asked for
                 _refuse(calls, fault)
 
-    def _run(self, calls: list[WantedCall]) -> None:
+    def _run(self, calls: list[WantedCall], terms: TaskTerms) -> None:
         table, functions, sent = _pickled(calls)
         if not sent:
             return
         size = batch_size(len(sent), self._batch, cores_of(self._client))
         tasks = batches([pickled for _, pickled in sent], size)
-        run = start(self._client, run_name(name_of(sent[0][0].function)), functions, tasks, self._terms)
+        name = run_name(name_of(sent[0][0].function))
+        with uploaded(self._client, name, functions, tasks, terms) as spec:
+            run = self._client.submit(spec)
         with self._lock:
             self._runs.add(run)
             abandoned = self._abandoned
@@ -192,6 +184,14 @@ class RemoteExecutor(Executor):
             if all(call.future.done() for call, _ in sent):
                 return
         _refuse([call for call, _ in sent], RunFailed(run, "a call"))
+
+
+def _named_resources(resources: TaskOptions) -> dict[str, Any]:
+    """Raises TypeError for an unknown name."""
+    divided(resources)
+    if unknown := resources.keys() - {*names_of(TaskTerms)}:
+        raise TypeError(f"{min(unknown)!r} is of a whole executor, not of one call.")
+    return {**resources}
 
 
 _alive: weakref.WeakSet[RemoteExecutor] = weakref.WeakSet()

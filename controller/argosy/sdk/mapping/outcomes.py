@@ -21,7 +21,9 @@ class RemoteTraceback(Exception):
 
 
 class RemoteError(ArgosyError):
-    """An exception of a task that could not be sent itself: its name and text. `kind` is the name."""
+    """An exception of a task that cannot be raised itself: it does not pickle, or would end this program, as SystemExit
+    does. `kind` is its name.
+    """
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}" if text else kind)
@@ -37,7 +39,7 @@ class CallOutcome:
     """Of one call: a value, or the error that is raised in its place."""
 
     value: Any = None
-    error: BaseException | None = None
+    error: Exception | None = None
 
     def taken(self) -> Any:
         """The value. Raises the error."""
@@ -68,7 +70,9 @@ def _outcome(pickled: bytes, index: int, table: ClassTable) -> CallOutcome:
             return CallOutcome(value=rest[0])
         exception, name, text, trace = rest
         error: Any = None if exception is None else table.loads(exception)
-        return CallOutcome(error=_with_cause(error if error is not None else RemoteError(name, text), trace))
+        if not isinstance(error, Exception):  # sys.exit() of a task must not end this program
+            error = RemoteError(name, text)
+        return CallOutcome(error=_with_cause(error, trace))
     except Exception as fault:  # noqa: BLE001 - whatever the user's own __setstate__ raises
         error = UnreadableResult(
             f"The result of item {index} cannot be unpickled here: {type(fault).__name__}: {fault}"
@@ -77,6 +81,6 @@ def _outcome(pickled: bytes, index: int, table: ClassTable) -> CallOutcome:
         return CallOutcome(error=error)
 
 
-def _with_cause(error: Any, trace: str) -> BaseException:
+def _with_cause(error: Exception, trace: str) -> Exception:
     error.__cause__ = RemoteTraceback(trace)
-    return error  # type: ignore[no-any-return]
+    return error

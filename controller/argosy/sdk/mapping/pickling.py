@@ -28,6 +28,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _MAIN = frozenset({"__main__", "__mp_main__"})  # which cloudpickle sends by value anyway
 _BY_REFERENCE = _MAIN | {"argosy", "cloudpickle"}
 _REGISTRY = threading.Lock()  # cloudpickle's list of modules is one for the whole process
+_REGISTERED: list[ModuleType] = []  # of the user's own, by us
 
 
 class CannotPickle(InvalidInput):
@@ -142,18 +143,28 @@ def _refusing_pickler() -> Any:
 
 @contextmanager
 def own_modules_by_value() -> Iterator[None]:
-    """Within this context, the user's own modules are pickled by value."""
+    """Within this context, the user's own modules are pickled by value. Ctrl-C may leave some registered, until the
+    next one."""
     cloudpickle = cloudpickle_module()
     with _REGISTRY:
+        _unregister()
         known = cloudpickle.list_registry_pickle_by_value()
         mine = [each for name, each in list(sys.modules.items()) if name not in known and _is_own(name, each)]
-        for module in mine:
-            cloudpickle.register_pickle_by_value(module)
+        _REGISTERED.extend(mine)
         try:
+            for module in mine:
+                cloudpickle.register_pickle_by_value(module)
             yield
         finally:
-            for module in mine:
-                cloudpickle.unregister_pickle_by_value(module)
+            _unregister()
+
+
+def _unregister() -> None:
+    cloudpickle = cloudpickle_module()
+    while _REGISTERED:
+        if _REGISTERED[-1].__name__ in cloudpickle.list_registry_pickle_by_value():
+            cloudpickle.unregister_pickle_by_value(_REGISTERED[-1])
+        _REGISTERED.pop()
 
 
 def _is_own(name: str, module: Any) -> bool:

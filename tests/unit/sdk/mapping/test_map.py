@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import argosy
-from argosy.sdk.mapping.calls import TaskTerms, batch_size, run_name, stock_image
+from argosy.sdk.mapping.calls import batch_size, run_name, stock_image
+from argosy.sdk.mapping.options import TaskTerms
 from argosy.sdk.mapping.worker import python_version
 from argosy.spec.parse import parse_spec
 from tests.fakes.calling import CallingWorld
@@ -76,8 +77,9 @@ def test_items_may_be_an_iterator_and_large(deployment: CallingWorld) -> None:
 
 
 def test_the_run_is_submitted_before_its_results_are_asked_for(deployment: CallingWorld) -> None:
-    argosy.map(abs, [1], client=deployment.client)
+    results = argosy.map(abs, [1], client=deployment.client)
     assert len(deployment.runs) == 1
+    assert list(results) == [1]
 
 
 def test_an_exception_is_raised_in_its_turn_and_the_run_is_cancelled(deployment: CallingWorld) -> None:

@@ -90,7 +90,7 @@ def test_an_exception_that_would_not_survive_the_journey_comes_as_its_name_and_t
 
 def test_leaving_the_program_is_an_outcome_too(task: Task) -> None:
     ended, other = task.outcomes(lambda x: sys.exit(x) if x else x, 3, 0)
-    with pytest.raises(SystemExit):
+    with pytest.raises(argosy.RemoteError, match="SystemExit: 3"):
         ended.taken()
     assert other.taken() == 0
 
