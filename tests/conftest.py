@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import ipaddress
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,8 +29,11 @@ os.environ.update(
     AWS_CONFIG_FILE=os.devnull,
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     NO_PROXY="127.0.0.1,localhost",
+    XDG_DATA_HOME=(_DATA := tempfile.mkdtemp(prefix="argosy-tests-data-")),  # the keys of local modes
     JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION="20",
 )
+
+atexit.register(shutil.rmtree, _DATA, ignore_errors=True)
 
 # Tests start hundreds of processes. Without byte code on the disk each of them compiles all that it imports, libraries
 # included: the simulation takes 1.8 s of CPU time to import then, instead of 0.7.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from argosy.client.local_key import LocalKey
 from argosy.local.clients import LocalClients
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
@@ -48,9 +49,9 @@ def spec(name: str, tasks: int, seconds: float) -> dict[str, Any]:
     return {"version": 1, "name": name, "container": container, "resources": resources, "array": {"size": tasks}}
 
 
-def burst(endpoint: str, region: str, function: str) -> list[float]:
+def burst(endpoint: str, key: LocalKey, function: str) -> list[float]:
     """Seconds of each submit."""
-    ask = Asking(LocalClients(endpoint, region), function)
+    ask = Asking(LocalClients(endpoint, key.region, key), function)
 
     def submit(number: int) -> float:
         return ask("SubmitRun", clientToken=f"small-{number}", spec=spec("small", 1, 0.1))[0]
@@ -66,12 +67,12 @@ def test_a_burst_of_submits_is_answered_within_a_second(tmp_path: Path) -> None:
     (tool / "Dockerfile").write_text(DOCKERFILE)
     options = LocalOptions(images_root=tool.parent, state_dir=tmp_path / "state")
     with LocalAws(options=options) as aws:
-        ask = Asking(LocalClients(aws.endpoint_url, aws.region), aws.names.api_function)
+        ask = Asking(LocalClients(aws.endpoint_url, aws.region, aws.key), aws.names.api_function)
         _, body = ask("SubmitRun", clientToken="before", spec=spec("before", BEFORE, 2.0))
         until(lambda: ask("DescribeRun", runId=body["runId"])[1]["tasks"]["running"])
         began = time.perf_counter()
         with ProcessPoolExecutor(1, get_context("spawn")) as users:  # who do not share the embedded AWS's interpreter
-            seconds = users.submit(burst, aws.endpoint_url, aws.region, aws.names.api_function).result()
+            seconds = users.submit(burst, aws.endpoint_url, aws.key, aws.names.api_function).result()
         took_s = time.perf_counter() - began
         listed_s, page = ask("ListRuns", maxResults=20)
         described_s, _ = ask("DescribeRun", runId=body["runId"])

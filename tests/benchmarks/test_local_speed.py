@@ -30,7 +30,7 @@ class User:
     """A user's program, which asks the deployment's api."""
 
     def __init__(self, aws: LocalAws) -> None:
-        self._lambda = LocalClients(aws.endpoint_url, aws.region)("lambda")
+        self._lambda = LocalClients(aws.endpoint_url, aws.region, aws.key)("lambda")
         self._function = aws.names.api_function
 
     def ask(self, action: str, **request: Any) -> dict[str, Any]:

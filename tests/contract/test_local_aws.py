@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from argosy.local.deployment import local_settings
 from tests.e2e.local_cloud import Cloud, cloud
 from tests.fakes.commands import outcome_of
+from tests.fakes.signing import send
 from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -151,7 +152,7 @@ def test_functions_get_the_environment_that_the_stacks_give_them(sky: Cloud) -> 
         *("ARGOSY_API_FUNCTION_ARN", "ARGOSY_SCHEDULES_ROLE_ARN"),
     }
     assert json.loads(environment["ARGOSY_SETTINGS"])["maxInstances"] == 7
-    assert environment["AWS_ENDPOINT_URL"] == sky.aws.endpoint_url
+    assert environment["AWS_ENDPOINT_URL"] == sky.aws.inner_url
 
 
 def test_the_other_services_are_motos(sky: Cloud) -> None:
@@ -159,7 +160,7 @@ def test_the_other_services_are_motos(sky: Cloud) -> None:
 
 
 def _admin(sky: Cloud, path: str, body: dict[str, Any]) -> requests.Response:
-    return requests.post(f"{sky.aws.endpoint_url}/argosy/{path}", json=body, timeout=60)
+    return send("POST", f"{sky.aws.endpoint_url}/argosy/{path}", "argosy", json.dumps(body).encode())
 
 
 def test_health_says_where_it_is(sky: Cloud) -> None:

@@ -23,11 +23,29 @@ PAUSE = threading.Event()
 WORKER = '''
 """Writes its part, or fails in the way it is told: `worker.py MODE PART [SECONDS]`."""
 
+import hashlib
+import hmac
 import os
 import sys
 import time
 import urllib.request
+from urllib.parse import urlsplit
 
+
+def signed(url):
+    at, where = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), urlsplit(url)
+    lines = ["PUT", where.path, "", f"host:{where.netloc}", f"x-amz-date:{at}", "", "host;x-amz-date", NO_DIGEST]
+    scope = [at[:8], "us-east-1", "s3", "aws4_request"]
+    text = ["AWS4-HMAC-SHA256", at, "/".join(scope), hashlib.sha256("\\n".join(lines).encode()).hexdigest()]
+    key = b"AWS4" + os.environ["AWS_SECRET_ACCESS_KEY"].encode()
+    for each in [*scope, "\\n".join(text)]:
+        key = hmac.new(key, each.encode(), "sha256").digest()
+    credential = os.environ["AWS_ACCESS_KEY_ID"] + "/" + "/".join(scope)
+    proof = f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature={key.hex()}"
+    return {"Authorization": proof, "X-Amz-Date": at, "X-Amz-Content-SHA256": NO_DIGEST}
+
+
+NO_DIGEST = "UNSIGNED-PAYLOAD"
 mode, part = sys.argv[1:3]
 if len(sys.argv) > 3:
     time.sleep(float(sys.argv[3]))
@@ -42,18 +60,9 @@ if mode == "second" and int(os.environ["ARGOSY_TASK_INDEX"]) % 3 == 0 and os.env
 if mode in ("write", "second"):
     attempt = os.environ["ARGOSY_TASK_ATTEMPT"]
     body = f"{os.environ['ARGOSY_TASK_INDEX']} {os.environ.get('NVIDIA_VISIBLE_DEVICES')}"
-    signed = "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-    request = urllib.request.Request(
-        part.replace("s3://", os.environ["AWS_ENDPOINT_URL"] + "/"),
-        data=body.encode(),
-        method="PUT",
-        headers={
-            "Authorization": signed,
-            "Content-Type": "text/plain",
-            "If-None-Match": "*",
-            "x-amz-meta-argosy-attempt": attempt,
-        },
-    )
+    url = part.replace("s3://", os.environ["AWS_ENDPOINT_URL"] + "/")
+    headers = {"Content-Type": "text/plain", "If-None-Match": "*", "x-amz-meta-argosy-attempt": attempt}
+    request = urllib.request.Request(url, data=body.encode(), method="PUT", headers=headers | signed(url))
     urllib.request.urlopen(request)
 '''
 
@@ -143,7 +152,7 @@ def cluster(
     options = LocalOptions(settings, folder / "containers", boot_s=0.2, tick_s=0.3, stop_timeout_s=5.0)
     options = replace(options, policy={**EAGER_POLICY, **policy}, state_dir=folder / "state")
     with local_aws(options, forks) as aws:
-        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        clients = LocalClients(aws.endpoint_url, "us-east-1", aws.key)
         try:
             yield Cluster(aws, clients)
         finally:

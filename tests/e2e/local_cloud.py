@@ -149,7 +149,7 @@ def cloud(folder: Path, *, is_alone: bool = False, **options: Any) -> Iterator[C
     )
     made = replace(quick, **options)
     with LocalAws(options=made) if is_alone else local_aws(made) as aws:
-        clients = LocalClients(aws.endpoint_url, aws.region)
+        clients = LocalClients(aws.endpoint_url, aws.region, aws.key)
         try:
             yield Cloud(aws, clients)
         finally:

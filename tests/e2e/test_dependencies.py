@@ -25,7 +25,7 @@ _TYPED = re.compile(r"```\n(argosy .*?)```", re.DOTALL)
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
     with local_aws(local_options()) as aws:
-        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        clients = LocalClients(aws.endpoint_url, "us-east-1", aws.key)
         try:
             yield Cluster(aws, clients)
         finally:

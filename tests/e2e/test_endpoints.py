@@ -30,7 +30,7 @@ def local() -> Iterator[Cluster]:
     usual = local_options()
     settings = usual.settings.model_copy(update={"target_groups": {"web": GROUP}})
     with local_aws(replace(usual, settings=settings)) as aws:
-        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        clients = LocalClients(aws.endpoint_url, "us-east-1", aws.key)
         try:
             yield Cluster(aws, clients)
         finally:

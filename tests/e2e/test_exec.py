@@ -14,6 +14,7 @@ import requests
 
 from tests.e2e.cluster import Cluster, cluster
 from tests.fakes.commands import outcome_of
+from tests.fakes.signing import signed
 
 pytestmark = pytest.mark.e2e
 
@@ -90,6 +91,7 @@ def test_a_task_that_waits_and_a_run_that_has_ended_are_refused(local: Cluster, 
 def test_no_web_page_learns_how_to_get_into_a_task(local: Cluster, run_id: str, stranger: dict[str, str]) -> None:
     """The last one does not claim a signature, which a page's simple request cannot have."""
     target = {"X-Amz-Target": "AmazonEC2ContainerServiceV20141113.ExecuteCommand"}
-    signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/ecs/aws4_request"} if stranger else {}
-    answer = requests.post(local.aws.endpoint_url, headers={**target, **signed, **stranger}, data=b"{}", timeout=300)
+    endpoint = local.aws.endpoint_url
+    signature = signed("POST", endpoint, "ecs", b"{}", target) if stranger else {}
+    answer = requests.post(endpoint, headers={**target, **signature, **stranger}, data=b"{}", timeout=300)
     assert answer.status_code == 403

@@ -87,7 +87,7 @@ def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @contextmanager
 def embedded(options: LocalOptions) -> Iterator[Cluster]:
     with local_aws(replace(options, boot_s=0.2, tick_s=0.3, stop_timeout_s=2.0)) as aws:
-        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        clients = LocalClients(aws.endpoint_url, "us-east-1", aws.key)
         try:
             yield Cluster(aws, clients)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,7 @@ import requests
 
 from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
+from argosy.loopback.server import MAX_CONNECTIONS
 from tests.e2e.local_cloud import cloud
 
 pytestmark = pytest.mark.e2e
@@ -36,6 +38,17 @@ def test_more_tasks_than_processes_wait_as_pending_and_can_be_stopped_there(tmp_
         narrow.clients("ecs").stop_task(cluster=narrow.cluster, task=first)
         assert narrow.reaches(third, "STOPPED")["containers"][0]["exitCode"] == 0
         assert not never.exists()  # it was before the third in the queue
+
+
+def test_connections_of_users_leave_functions_and_tasks_theirs(tmp_path: Path) -> None:
+    """The api's own calls were turned away with 503, and it answered 500."""
+    with cloud(tmp_path) as full, ExitStack() as silent:
+        port = int(full.aws.endpoint_url.rpartition(":")[2])
+        for _ in range(MAX_CONNECTIONS):
+            silent.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+        with pytest.raises((requests.ConnectionError, requests.HTTPError)):
+            requests.get(f"{full.aws.endpoint_url}/argosy/health", timeout=60).raise_for_status()
+        assert requests.get(f"{full.aws.inner_url}/argosy/health", timeout=60).ok
 
 
 def test_closing_leaves_no_process_thread_or_folder(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 import requests
 
+from argosy.client.local_key import key_for
 from argosy.local.options import package_root
+from tests.fakes.signing import signed
 from tests.runners import signal_another_thread
 
 pytestmark = pytest.mark.e2e
@@ -32,7 +34,9 @@ def test_it_ends_cleanly(way: str, tmp_path: Path) -> None:
         assert requests.get(f"{endpoint}/argosy/health", timeout=60).ok
         assert list(tmp_path.glob("argosy-local-*"))
         if way == "shutdown":
-            assert requests.post(f"{endpoint}/argosy/shutdown", timeout=60).ok
+            key, address = key_for(endpoint), f"{endpoint}/argosy/shutdown"
+            assert key is not None
+            assert requests.post(address, headers=signed("POST", address, "argosy", key=key), timeout=60).ok
         else:
             signal_another_thread(process.pid, signal.Signals[way])
         assert process.wait(30) == 0

@@ -17,6 +17,7 @@ from argosy.local.cloud import LocalAws
 from argosy.local.options import LocalOptions
 from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
+from tests.fakes.signing import KEY
 from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -32,7 +33,7 @@ def options(**fields: Any) -> LocalOptions:
 
 @cache
 def clients(endpoint: str) -> LocalClients:
-    return LocalClients(endpoint, "us-east-1")
+    return LocalClients(endpoint, "us-east-1", KEY)
 
 
 def ask(aws: LocalAws, action: str, **request: Any) -> dict[str, Any]:

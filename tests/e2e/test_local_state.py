@@ -16,6 +16,7 @@ import pytest
 from argosy.local.clients import LocalClients
 from argosy.local.forks import Fork
 from tests.fakes.local_mode import forks
+from tests.fakes.signing import KEY
 from tests.fakes.waiting import is_gone, until
 
 pytestmark = pytest.mark.e2e
@@ -30,7 +31,7 @@ class Serving:
 
     def __init__(self, process: Fork, endpoint: str) -> None:
         self.process = process
-        self.clients = LocalClients(endpoint, "us-east-1")
+        self.clients = LocalClients(endpoint, "us-east-1", KEY)
 
     def ask(self, action: str, **request: Any) -> dict[str, Any]:
         payload = json.dumps({"action": action, **request}).encode()

@@ -114,7 +114,7 @@ def test_on_the_page_a_small_run_of_another_queue_does_not_wait_for_three_hundre
     with local_aws(LocalOptions(settings=settings, boot_s=0.2, tick_s=0.3)) as aws:
         done = outcome_of(typed, tmp_path, ARGOSY_ENDPOINT_URL=aws.endpoint_url)
         assert done.returncode == 0, done.stdout + done.stderr
-        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        clients = LocalClients(aws.endpoint_url, "us-east-1", aws.key)
         runs = {each["name"]: each for each in Cluster(aws, clients).ask("ListRuns")["runs"]}
         clients.close()
     assert runs["check"]["status"] == "SUCCEEDED"

@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<tex
 def embedded() -> Iterator[Cluster]:
     """The AWS that a page reaches."""
     with local_aws(local_options()) as aws:
-        clients = LocalClients(aws.endpoint_url, "us-east-1")
+        clients = LocalClients(aws.endpoint_url, "us-east-1", aws.key)
         try:
             yield Cluster(aws, clients)
         finally:

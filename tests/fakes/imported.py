@@ -17,6 +17,7 @@ from argosy.local.options import LocalOptions
 from argosy.local.run import serve
 from tests import botocore_models
 from tests.fakes.local_mode import SharedForks
+from tests.fakes.signing import KEY
 
 SERVICES = ("ec2", "ecs", "lambda", "logs", "s3", "ssm")  # that commands call
 PACKAGES = ("argosy.cli", "argosy.client", "argosy.replay", "argosy.sdk")
@@ -61,7 +62,7 @@ def local_mode() -> None:
     """A local mode that keeps its state in the folder that is its first word. It prints its endpoint."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, for one, has it ignored
     folder = Path(sys.argv[1])
-    options = LocalOptions(images_root=folder / "containers", state_dir=folder / "logs", keep=folder / "kept")
+    options = LocalOptions(images_root=folder / "containers", state_dir=folder / "logs", keep=folder / "kept", key=KEY)
     serve(0, options, lambda aws: print(aws.endpoint_url, flush=True), OwnForks())
 
 

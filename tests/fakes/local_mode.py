@@ -6,6 +6,7 @@ import atexit
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,13 +14,14 @@ from argosy.local.clients import child_environment
 from argosy.local.cloud import LocalAws
 from argosy.local.forks import Forks
 from argosy.local.options import LocalOptions
+from tests.fakes.signing import KEY
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def local_aws(options: LocalOptions, forks_of: Forks | None = None) -> LocalAws:
     """forks_of: where the functions are forked; absent = the server that all tests of this process share."""
-    return LocalAws(options=options, forks=forks_of or forks())
+    return LocalAws(options=replace(options, key=options.key or KEY), forks=forks_of or forks())
 
 
 class SharedForks(Forks):
@@ -51,4 +53,4 @@ def forks() -> Forks:
 
 def environment() -> dict[str, str]:
     """Of a server of forks."""
-    return {**child_environment("http://127.0.0.1", "us-east-1"), "PYTHONPATH": str(ROOT)}
+    return {**child_environment("http://127.0.0.1", "us-east-1", KEY), "PYTHONPATH": str(ROOT)}

@@ -11,8 +11,12 @@ from argosy.local.clients import LocalClients
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.server.front import Admin, Front, OwnPart
+from argosy.local.server.signatures import Signatures
 from argosy.local.server.tables import OwnTable
 from argosy.loopback.server import Application, Bounds, WsgiServer
+from tests.fakes.signing import KEY
+
+SIGNATURES = Signatures({KEY.id: KEY.secret}.get)
 
 
 def no_moto(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -73,9 +77,10 @@ def front(
         admin=admin or {},
         moto=moto,
         own=[OwnTable("argosy-state"), *own],
+        signatures=SIGNATURES,
     )
     with served(application) as server:
-        clients = LocalClients(f"http://127.0.0.1:{server.port}", "us-east-1")
+        clients = LocalClients(f"http://127.0.0.1:{server.port}", "us-east-1", KEY)
         try:
             yield clients
         finally:

@@ -18,6 +18,7 @@ from argosy.local.clients import child_environment
 from argosy.local.forks import Forks
 from tests.e2e.cluster import Cluster, cluster
 from tests.fakes import recorded_calls
+from tests.fakes.signing import KEY
 from tests.stacks.calls import Reached
 from tests.stacks.evaluated_rights import ACCOUNT, NEEDED, ROOT, Asked, managed, policies_of, results
 from tests.stacks.templates import Template
@@ -193,7 +194,7 @@ def asked_of(service: str, operation: str, said: JSON) -> list[Asked]:
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str, JSON]]:
     calls = tmp_path_factory.mktemp("calls")
-    environment = {**child_environment("http://127.0.0.1", "us-east-1"), "PYTHONPATH": str(ROOT)}
+    environment = {**child_environment("http://127.0.0.1", "us-east-1", KEY), "PYTHONPATH": str(ROOT)}
     forks = Forks("tests.fakes.recorded_calls.warm", {**environment, recorded_calls.FOLDER: str(calls)})
     with closing(forks), cluster(tmp_path_factory.mktemp("local"), forks=forks) as local:
         use(local)

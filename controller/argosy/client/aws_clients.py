@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from argosy.client.errors import InvalidInput
+from argosy.client.local_key import key_for
 from argosy.model.entrances import QUEUE_NAME
 
 DEFAULT_REGION = "us-east-1"
@@ -86,15 +87,19 @@ def _session(connection: Connection) -> Any:
 
 
 def make_client(connection: Connection, service: str) -> Any:
-    """A boto3 client. A loopback endpoint gets dummy credentials unless a profile or keys are set.
+    """A boto3 client. One of a local mode of this user signs with its key, whatever keys or profile are set.
 
-    It needs no real ones, and searching the instance metadata for them would take a second.
+    Any other loopback endpoint gets dummy credentials unless a profile or keys are set: it needs no real ones, and
+    searching the instance metadata for them would take a second. No proxy stands before this machine.
     """
     from botocore.config import Config
 
     session = _session(connection)
     keys: dict[str, str] = {}
-    if connection.is_loopback and not connection.profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
+    if connection.is_loopback and (key := key_for(connection.endpoint_url or "")):
+        # A session token of the environment belongs to another key.
+        keys = {"aws_access_key_id": key.id, "aws_secret_access_key": key.secret, "aws_session_token": ""}
+    elif connection.is_loopback and not connection.profile and not os.environ.get("AWS_ACCESS_KEY_ID"):
         keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
     hurried = connection.patience_s is not None
     config = Config(
@@ -104,6 +109,7 @@ def make_client(connection: Connection, service: str) -> Any:
         retries={"mode": "standard", "max_attempts": 1 if hurried else 4},
         user_agent_extra="argosy-cli",
         s3={"addressing_style": "path"} if connection.is_loopback else {},
+        proxies={} if connection.is_loopback else None,
     )
     with _GUARD:  # a session makes one client at a time
         return session.client(

@@ -19,6 +19,7 @@ _NOT_SIGNED_WELL = frozenset(
     {"InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "RequestExpired", "AuthFailure"}
 )
 _WITHOUT_CODE = "403"  # the reply to a HEAD of S3 has no body
+_LOCAL_KEY = 'eval "$(argosy local env)"'  # what local mode says of another key
 _CLOCK_S = 240.0  # AWS takes five minutes of difference, and S3 fifteen
 _SET_THE_CLOCK = "set this machine's clock: `sudo timedatectl set-ntp true`, or `sudo chronyc makestep`"
 
@@ -86,6 +87,9 @@ def from_aws(fault: Exception) -> ArgosyError:
     code = error_code(fault)
     if _http_status(fault) == HTTPStatus.SERVICE_UNAVAILABLE:
         return ArgosyError("The endpoint is not ready: local mode may still be starting.", next_step=_SOON)
+    if code and _LOCAL_KEY in str(fault):
+        step = f"type `{_LOCAL_KEY}` in this shell, with the --port of that local mode"
+        return ArgosyError("Local mode did not accept the access key: it takes its own only.", next_step=step)
     if code:
         clock = _clock(fault) if code in {*_NOT_SIGNED_WELL, _WITHOUT_CODE} else ""
         return ArgosyError(f"AWS refused the call{clock}. {fault}", next_step=_next_step(code, bool(clock)))

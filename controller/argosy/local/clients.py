@@ -9,17 +9,18 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-KEY = "local"  # any key is accepted
+from argosy.client.local_key import LocalKey
+
 _KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
 
 
 class LocalClients:
     """boto3 clients of one endpoint, each made once; thread-safe."""
 
-    def __init__(self, endpoint: str, region: str, key: str = KEY) -> None:
+    def __init__(self, endpoint: str, region: str, key: LocalKey) -> None:
         # No proxies: the loopback interface is reached directly, whatever the environment says.
         self._config = Config(proxies={}, retries={"mode": "standard", "max_attempts": 3}, max_pool_connections=32)
-        self._session = boto3.Session(aws_access_key_id=key, aws_secret_access_key=key, region_name=region)
+        self._session = boto3.Session(key.id, key.secret, region_name=region)
         self.endpoint = endpoint
         self._clients: dict[tuple[str, str | None], Any] = {}
         self._guard = Lock()
@@ -41,16 +42,16 @@ class LocalClients:
                 client.close()
 
 
-def child_environment(endpoint: str, region: str) -> dict[str, str]:
-    """For functions and tasks: our endpoint, dummy keys, and nothing of the user's own AWS configuration."""
+def child_environment(endpoint: str, region: str, key: LocalKey) -> dict[str, str]:
+    """For functions and tasks: our endpoint and key, and nothing of the user's own AWS configuration."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return {
         **kept,
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
-        "AWS_ACCESS_KEY_ID": KEY,
-        "AWS_SECRET_ACCESS_KEY": KEY,
+        "AWS_ACCESS_KEY_ID": key.id,
+        "AWS_SECRET_ACCESS_KEY": key.secret,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -60,6 +61,6 @@ def child_environment(endpoint: str, region: str) -> dict[str, str]:
     }
 
 
-def container_environment(endpoint: str, region: str) -> dict[str, str]:
+def container_environment(endpoint: str, region: str, key: LocalKey) -> dict[str, str]:
     """The same for programs in a container, without the variables that only make sense on this machine."""
-    return {name: value for name, value in child_environment(endpoint, region).items() if name not in _KEPT}
+    return {name: value for name, value in child_environment(endpoint, region, key).items() if name not in _KEPT}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sys
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -18,6 +17,7 @@ from argosy.api.schedules.store import waiting
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.schedule_clock import AwsScheduleClock, ScheduleTarget
 from argosy.catalogue.lookup import load_catalogue
+from argosy.client.local_key import key_at, published, random_key
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.price_list import PriceList
 from argosy.local.agents.agent import AgentOptions
@@ -39,7 +39,7 @@ from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.lambdas.ticker import Ticker
 from argosy.local.moto import queues
-from argosy.local.moto.app import MotoApp
+from argosy.local.moto.app import MotoApp, secret_of_moto
 from argosy.local.moto.events import MotoRules
 from argosy.local.moto.logs import MotoLogs
 from argosy.local.moto.schedules import MotoSchedules
@@ -48,13 +48,15 @@ from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
 from argosy.local.server.protocol import OwnService
 from argosy.local.server.queue import OwnQueue
+from argosy.local.server.signatures import Signatures
 from argosy.local.server.tables import OwnTable
 from argosy.local.server.target_groups import OwnTargetGroups
 from argosy.local.state_folder import StateFolder
-from argosy.loopback.server import LOOPBACK, WsgiServer
+from argosy.loopback.server import LOOPBACK, Bounds, WsgiServer
 from argosy.model.schedules.record import SCHEDULES, ScheduleState, schedule_from
 
 ACCOUNT = "123456789012"  # moto's
+INNER_CONNECTIONS = 256  # of functions and tasks, which no number of users' connections uses up
 
 
 class LocalAws:
@@ -70,6 +72,9 @@ class LocalAws:
         self.region = self.options.settings.region
         self.names = Names(self.options.settings.prefix, ACCOUNT, self.region)
         self.endpoint_url = ""
+        self.inner_url = ""  # the same for functions and tasks
+        key = self.options.key or (key_at(port) if port else None) or random_key()
+        self.key = replace(key, region=self.region)  # of users, functions and tasks
         self.state_dir = Path()
         self.on_shutdown: Callable[[], None] = lambda: None
         self.cells: dict[str, LocalCell] = {}  # by Region; the first is home
@@ -77,7 +82,7 @@ class LocalAws:
         self.function_errors = 0  # failed invocations, other than killed ones: then the logs are kept
         self._kept: Kept | None = None
         self._table: Any = None  # the model of the deployment's own
-        self._start_key = secrets.token_hex(8)  # of this process's own requests, which are served before all others
+        self._start_key = random_key()  # of this process's own requests, which are served before all others
         self._port = port
         self._parts = ExitStack()
 
@@ -114,7 +119,7 @@ class LocalAws:
             )
         self._make_models()
         self._serve()
-        clients = LocalClients(self.endpoint_url, self.region, self._start_key)
+        clients = LocalClients(self.inner_url, self.region, self._start_key)
         self._parts.callback(clients.close)
         rules = MotoRules(ACCOUNT, self.region)
         self._deliver = EventDelivery(rules, self.region, self.names.prefix, self._queue.put, _complain, self._call)
@@ -176,14 +181,29 @@ class LocalAws:
             admin=self._admin(),
             moto=moto,
             own=own,
-            start_key=self._start_key,
+            signatures=Signatures(self._secret_of),
+            start_key=self._start_key.id,
         )
         self._server = WsgiServer(self._front, self._port)
-        self._server.start()
-        self._parts.callback(self._server.close)
+        self._inner = WsgiServer(self._front, bounds=Bounds(connections=INNER_CONNECTIONS))
+        for server in (self._server, self._inner):
+            server.start()
+            self._parts.callback(server.close)
         self._parts.callback(moto.stop_waiting)
         self._parts.callback(self._queue.close)
-        self.endpoint_url = f"http://{LOOPBACK}:{self._server.port}"
+        self.endpoint_url, self.inner_url = (f"http://{LOOPBACK}:{each.port}" for each in (self._server, self._inner))
+        self._publish_key()
+
+    def _publish_key(self) -> None:
+        """A key that was given can be used without its file, where the disk takes none."""
+        lasts = bool(self._port) and self.options.key is None
+        with suppress(OSError) if self.options.key else nullcontext():
+            self._parts.enter_context(published(self.key, self._server.port, lasts=lasts))
+
+    def _secret_of(self, key_id: str) -> str | None:
+        """Of a key of this local mode, or of one that its users have made with IAM or STS."""
+        known = {each.id: each.secret for each in (self.key, self._start_key)}
+        return known.get(key_id) or secret_of_moto(ACCOUNT, key_id)
 
     def _restore(self, clients: LocalClients) -> None:
         """Objects, log lines, and the reports that its instances are gone, left by an earlier local mode."""
@@ -205,7 +225,7 @@ class LocalAws:
         if options.engine is None:
             return ImageStore(options.images_root, options.pythons, self._scratch(), followers)
         followers.label(options.engine, label(self._server.port))
-        door = Door(self._server.port, self._server.serve_too)
+        door = Door(self._server.port, self._inner.serve_too)
         base = options.settings.base_image
         runtime = EngineRuntime(
             options.engine, options.images_root, bool(options.gpus), door, base, options.runner, tell=_complain
@@ -222,11 +242,13 @@ class LocalAws:
 
     def _start_agents(self, clients: LocalClients, images: Runtime) -> None:
         """The cells share the capacity of this machine."""
-        environment_for = child_environment if self.options.engine is None else container_environment
+        is_process = self.options.engine is None
+        environment_for = child_environment if is_process else container_environment
+        endpoint = self.inner_url if is_process else self.endpoint_url  # containers: their door's port
         processes = max(1, self.options.processes // len(self.cells))
         lines = None if self._kept is None else self._kept.lines
         for region, cell in self.cells.items():
-            environment = environment_for(self.endpoint_url, region)
+            environment = environment_for(endpoint, region, self.key)
             options = AgentOptions(
                 self.names.prefix,
                 environment,
@@ -237,7 +259,8 @@ class LocalAws:
             self._parts.push(cell.start(images, options, MotoLogs(ACCOUNT, region, lines), _complain))
 
     def _start_functions(self, clients: LocalClients, queue_url: str) -> None:
-        deployed = specs(self.options, self.names, self.endpoint_url, queue_url)
+        around = child_environment(self.inner_url, self.region, self.key)
+        deployed = specs(self.options, self.names, around, queue_url)
         assert self._forks is not None
         self.functions.update(deploy(deployed, self._forks, self.state_dir, self.function_failed))
         logs = MotoLogs(ACCOUNT, self.region)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from argosy.client.local_key import LocalKey
 from argosy.local.deployment import local_settings
 from argosy.local.gpus import Gpu
 from argosy.settings.settings import Settings
@@ -76,6 +77,7 @@ class LocalOptions:
 
     settings: Settings = field(default_factory=local_settings)
     images_root: Path = field(default_factory=images_folder)
+    key: LocalKey | None = None  # its users' access key; None: the one that its port had, or a random one
     pythons: Mapping[str, str] = field(default_factory=dict)  # glob over image names -> the Python that runs them
     engine: str | None = None  # podman or docker, which then run the tasks; None: as processes of this machine
     runner: Path = field(default_factory=runner_file)  # the init of podman's containers with a user's program

@@ -227,6 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _environ(self, body: bytes) -> Environ:
         path, _, query = self.path.partition("?")
+        here = self.connection.getsockname()
         environ: Environ = {
             "REQUEST_METHOD": self.command,
             "SCRIPT_NAME": "",
@@ -236,8 +237,8 @@ class _Handler(BaseHTTPRequestHandler):
             "QUERY_STRING": query,
             "CONTENT_LENGTH": str(len(body)),
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            "SERVER_NAME": self.connection.getsockname()[0],  # a listener elsewhere has another
-            "SERVER_PORT": str(self.server.port),
+            "SERVER_NAME": here[0],  # a listener elsewhere has another
+            "SERVER_PORT": str(here[1]),
             "SERVER_PROTOCOL": self.request_version,
             "REMOTE_ADDR": self.client_address[0],
             "wsgi.version": (1, 0),
@@ -247,6 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
             "wsgi.multithread": True,
             "wsgi.multiprocess": False,
             "wsgi.run_once": False,
+            "argosy.headers": self.headers,  # as they came: signatures cover them
         }
         for name in set(map(str.upper, self.headers)):
             # A name with "_" would pass for the one with "-".

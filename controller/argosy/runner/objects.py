@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.runner.order import STOPPED, RunnerFault, split_address
@@ -38,6 +39,7 @@ _PASSING = frozenset({408, 409, 429})  # and all from 500 on
 _PASSING_CODES = frozenset(
     {"ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeTooSkewed", "RequestTimeout", "SlowDown"}
 )
+_HERE = ("127.0.0.1", "localhost")  # no proxy stands before this machine
 _HOPELESS = frozenset({"InvalidObjectState"})  # looks like a missing right: the object has to be restored first
 T = TypeVar("T")
 
@@ -285,6 +287,7 @@ def client_of(variables: tuple[tuple[str, str], ...]) -> Any:
         s3={"addressing_style": "path" if endpoint else "auto"},
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
+        proxies={} if urlsplit(endpoint or "").hostname in _HERE else None,  # None: the environment's
     )
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
     return session.create_client(

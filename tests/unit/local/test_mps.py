@@ -99,7 +99,7 @@ def test_only_whole_gpus_of_nvidia_are_shared_and_only_with_the_daemons_program(
 
 def test_the_controller_of_local_mode_knows_what_is_missing_to_share_gpus(bin_folder: Path) -> None:
     def told(*gpus: Gpu) -> str:
-        made = specs(LocalOptions(gpus=gpus), Names("argosy", "1", "us-east-1"), "http://127.0.0.1:1", "queue")
+        made = specs(LocalOptions(gpus=gpus), Names("argosy", "1", "us-east-1"), {}, "queue")
         return str(json.loads(made[1].environment["ARGOSY_POLICY"])["gpus_unshared"])
 
     (bin_folder / "nvidia-cuda-mps-control").unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
 if TYPE_CHECKING:
+    from argosy.client.local_key import LocalKey
     from argosy.local.cloud import LocalAws
     from argosy.local.options import LocalOptions
     from argosy.settings.settings import Settings
@@ -71,11 +73,36 @@ def refusals_told() -> Iterator[None]:
 
 
 LAST_PORT = 65_535
+_KEY = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9+/=_.:-]{8,}")
 _OF_PORTS = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})  # what binding fails with
 
 
 def register(app: typer.Typer) -> None:
-    command(app, "local", panel=panels.HERE, connected=False, as_json=False)(local)
+    group = typer.Typer(rich_markup_mode=None)
+    command(group, "local", panel=panels.HERE, connected=False, as_json=False, is_group=True)(local)
+    command(group, "env", panel=panels.HERE, connected=False, as_json=False)(env)
+    app.add_typer(group, name="local", rich_help_panel=panels.HERE)
+
+
+PORT = 4566
+Port = Annotated[int, typer.Option("--port", min=0, max=LAST_PORT, help="Port; 0 chooses a free one.")]
+
+
+def env(
+    session: Session,
+    port: Annotated[int, typer.Option("--port", min=1, max=LAST_PORT, help="Port of the local mode.")] = PORT,
+) -> None:
+    """Print the export lines with which a shell reaches local mode: eval "$(argosy local env)"."""
+    from argosy.client.local_key import key_at
+
+    key = key_at(port)
+    if key is None:
+        raise CliError(f"You have no local mode on port {port}.", next_step=_started_on(port))
+    say("\n".join(key.exports(f"http://127.0.0.1:{port}")))
+
+
+def _started_on(port: int) -> str:
+    return "argosy local" if port == PORT else f"argosy local --port {port}"
 
 
 @dataclass(frozen=True)
@@ -98,6 +125,16 @@ class LocalChoices:
             help="Regions to run in, separated by commas; the first is home. [default: the settings', else us-east-1]",
         ),
     ] = ""
+    key: Annotated[
+        str,
+        typer.Option(
+            "--key",
+            metavar="ID:SECRET",
+            envvar="ARGOSY_LOCAL_KEY",
+            show_envvar=False,
+            help="Access key that callers sign with. [env ARGOSY_LOCAL_KEY] [default: random, kept for the port]",
+        ),
+    ] = ""
     pretend_gpus: Annotated[
         bool, typer.Option("--pretend-gpus", help="Simulate GPUs instead of using those of this machine.")
     ] = False
@@ -105,6 +142,17 @@ class LocalChoices:
         list[str] | None,
         typer.Option("--reading", hidden=True, help="For maintainers: docs/maintainers/notes/readings.md. Or `all`."),
     ] = None
+
+    def access_key(self) -> LocalKey | None:
+        """None: local mode's own. Raises CliError."""
+        from argosy.client.local_key import LocalKey
+
+        if self.key and not _KEY.fullmatch(self.key):
+            raise CliError(
+                "--key must be ID:SECRET, an id of letters and digits, and a secret of at least 8 characters without"
+                " spaces and quotation marks."
+            )
+        return LocalKey(*self.key.split(":", 1)) if self.key else None
 
     def readings(self) -> frozenset[str]:
         """Raises CliError for an unknown one."""
@@ -120,7 +168,7 @@ def local(
     session: Session,
     chosen: LocalChoices,
     kept: StateOptions,
-    port: Annotated[int, typer.Option("--port", min=0, max=LAST_PORT, help="Port; 0 chooses a free one.")] = 4566,
+    port: Port = PORT,
     python: Annotated[
         list[str] | None,
         typer.Option(
@@ -144,6 +192,7 @@ def local(
     options = LocalOptions(
         gpus=gpus,
         settings=settings,
+        key=chosen.access_key(),
         pythons=pythons_of(python or ()),
         engine=engine_of(runtime),
         keep=kept.folder,
@@ -152,7 +201,7 @@ def local(
     )
 
     def greet(aws: LocalAws) -> None:
-        greeting = [*welcome(aws.endpoint_url, aws.region, options.keep), machine(options), *lacking(options)]
+        greeting = [*welcome(aws.endpoint_url, options.keep), machine(options), *lacking(options)]
         say("\n".join(greeting))
 
     try:
@@ -180,18 +229,19 @@ def cannot_start(port: int, fault: OSError) -> CliError:
     return CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step)
 
 
-def welcome(endpoint_url: str, region: str = "us-east-1", keep: Path | None = None) -> list[str]:
+def welcome(endpoint_url: str, keep: Path | None = None) -> list[str]:
     """The commands that a newcomer can type now."""
     kept = f"Runs, results and logs are kept in {keep}." if keep else "Nothing is kept after it ends."
+    port = endpoint_url.rpartition(":")[2]
+    of_port = "" if port == str(PORT) else f" --port {port}"
     return [
         f"Local AWS is ready at {endpoint_url} (Ctrl-C stops it). {kept} In another terminal:",
         f"  export ARGOSY_ENDPOINT_URL={endpoint_url}",
         f"  argosy submit {example('digits/run.yaml')}",
         "  argosy cluster",
-        "For the AWS CLI and your own programs:",
-        f"  export AWS_ENDPOINT_URL={endpoint_url} AWS_DEFAULT_REGION={region}",
-        "  export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local",
-        f"  aws --endpoint-url {endpoint_url} ecs list-container-instances --cluster argosy",
+        "For the AWS CLI and your own programs, which need its address and its access key:",
+        f'  eval "$(argosy local env{of_port})"',
+        "  aws ecs list-container-instances --cluster argosy",
     ]
 
 

@@ -37,6 +37,8 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._guard = threading.Lock()
+        path.touch(0o600)
+        path.chmod(0o600)  # an earlier version left it readable; SQLite gives its other files the same mode
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")

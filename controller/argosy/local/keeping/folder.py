@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from argosy.client.local_key import data_folder
+
 FORMAT = 1  # raise it when what is stored is read in another way
 _FORMAT_FILE, _LOCK_FILE = "format", "in-use"
 DATABASE, OBJECTS = "state.db", "objects"
@@ -50,9 +52,8 @@ def damaged(path: Path, why: str) -> StateRefusedError:
 
 
 def default_folder() -> Path:
-    """In the user's data folder (XDG Base Directory)."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(data) if data.startswith("/") else Path.home() / ".local" / "share") / "argosy" / "local"
+    """In the user's data folder."""
+    return data_folder() / "local"
 
 
 class KeptFolder:
@@ -126,6 +127,7 @@ def _forget(path: Path) -> None:
 def _check_format(path: Path) -> None:
     file = path / _FORMAT_FILE
     if not file.exists():
+        file.touch(0o600)
         file.write_text(f"{FORMAT}\n", encoding="utf-8")
         return
     found = file.read_text(encoding="utf-8", errors="replace").strip()

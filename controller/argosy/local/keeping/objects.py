@@ -73,6 +73,7 @@ class KeptBodies:
         )
         try:
             if path is not None:
+                path.touch(0o600)
                 path.write_bytes(body)
             self._database.write([("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", row)])
         except BaseException as fault:  # a full disk has to get its space back

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from argosy.client.local_key import LocalKey
 from argosy.local.clients import child_environment
 from argosy.local.containers.images import ImageStore
 from argosy.local.deployment import Names, function_environment
@@ -20,10 +21,11 @@ CONTROLLER_TIMEOUT_S = 900.0
 API_PROCESSES = 2
 
 
-def specs(options: LocalOptions, names: Names, endpoint: str, queue_url: str) -> list[FunctionSpec]:
-    """The api and the controller, as the stacks deploy them except for the endpoint and the shorter patience."""
+def specs(options: LocalOptions, names: Names, around: Mapping[str, str], queue_url: str) -> list[FunctionSpec]:
+    """The api and the controller, as the stacks deploy them except for the endpoint and the shorter patience. around:
+    how they reach it."""
     environment = {
-        **child_environment(endpoint, names.region),
+        **around,
         **function_environment(options.settings, names, queue_url),
         "ARGOSY_LOOP": json.dumps(dict(options.loop)),
         "ARGOSY_POLICY": json.dumps({**options.policy, "gpus_unshared": why_not_shared(options.gpus)}),
@@ -56,7 +58,9 @@ def image_folders(options: LocalOptions) -> dict[str, Any]:
 
 def forks_of_functions() -> Forks:
     """A server of forks that have made the handlers' imports, without the user's AWS configuration."""
-    return Forks("argosy.local.lambdas.worker.warm", child_environment("http://127.0.0.1", "us-east-1"))
+    return Forks(
+        "argosy.local.lambdas.worker.warm", child_environment("http://127.0.0.1", "us-east-1", LocalKey("none", "none"))
+    )
 
 
 def deploy(

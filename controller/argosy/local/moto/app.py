@@ -53,6 +53,16 @@ def _changes_s3(environ: Environ) -> bool:
     return "/s3/aws4_request" in signed or "AWSAccessKeyId=" in signed or signed.startswith("AWS ")
 
 
+def secret_of_moto(account: str, key_id: str) -> str | None:
+    """The secret of an access key that IAM or STS has given out; None if they know none of this id."""
+    from moto.iam.models import iam_backends
+    from moto.sts.models import sts_backends
+
+    made = [key for user in iam_backends[account]["aws"].users.values() for key in user.access_keys]
+    given: list[Any] = [*made, *sts_backends[account]["aws"].assumed_roles]
+    return next((str(each.secret_access_key) for each in given if each.access_key_id == key_id), None)
+
+
 class MotoApp:
     """A WSGI application: moto, with DynamoDB calls one at a time and long polls that notice the end.
 

@@ -1,9 +1,9 @@
 """Which service does a request to the one port go to?
 
-None unless it comes from a program of this machine and not from a web page (`loopback.server.stranger`): a caller of
-Lambda or ECS here can run commands as this user. ECS is found by its target prefix, the EC2 actions that our fleets
-need by name, Lambda by its path, and `/argosy/...` serves what AWS has no API for. Requests about the deployment's own
-part of some services are answered here; everything else is moto's.
+None unless it comes from a program of this user: not from a web page (`loopback.server.stranger`), and signed with a
+key of this local mode, because a caller of Lambda or ECS here can run commands as this user. ECS is found by its target
+prefix, the EC2 actions that our fleets need by name, Lambda by its path, and `/argosy/...` serves what AWS has no API
+for. Requests about the deployment's own part of some services are answered here; everything else is moto's.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Protocol
-from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
 from botocore import xform_name
@@ -26,34 +26,14 @@ from botocore import xform_name
 from argosy.local.lambdas.invoke_api import LambdaApi, RestCall
 from argosy.local.server.ec2_query import Ec2Wire, action_of
 from argosy.local.server.protocol import JsonWire, Reply, answer
+from argosy.local.server.signatures import NotSignedWell, Signatures
 from argosy.loopback.server import Application, Environ, StartResponse, stranger
 
-ADMIN_PREFIX = "/argosy/"  # what AWS has no API for; needs no signature
+ADMIN_PREFIX = "/argosy/"  # what AWS has no API for; signed for the service `argosy`, or else a bucket of that name
+HEALTH = f"{ADMIN_PREFIX}health"  # needs no signature
 _CORS_REPLY = "access-control-"
-_SIGNED_BY_QUERY = ("X-Amz-Credential", "AWSAccessKeyId")  # of a presigned URL, in the two versions that boto3 makes
 # A document shown in a browser, say an HTML file among the results, gets an opaque origin and can request nothing.
 _FOR_BROWSERS = (("Content-Security-Policy", "sandbox"), ("X-Content-Type-Options", "nosniff"))
-
-
-def refusal(environ: Environ) -> Reply | None:
-    """The reply to a request that may not be served; None for one that may."""
-    if (why := stranger(environ)) is not None:
-        return _forbidden(why)
-    if not str(environ["PATH_INFO"]).startswith(ADMIN_PREFIX) and not is_signed(environ):
-        return _forbidden(
-            "Missing Authentication Token: requests must be signed, with any key", "MissingAuthentication"
-        )
-    return None
-
-
-def is_signed(environ: Environ) -> bool:
-    """Whether it claims to be signed: nothing is verified. `Basic`, which an address with a password causes, does not
-    count.
-    """
-    if environ.get("HTTP_AUTHORIZATION", "").startswith("AWS"):
-        return True
-    presigned: Mapping[str, Any] = parse_qs(environ["QUERY_STRING"])
-    return environ["REQUEST_METHOD"] in ("GET", "HEAD", "PUT") and any(key in presigned for key in _SIGNED_BY_QUERY)
 
 
 def without_cors(environ: Environ) -> Environ:
@@ -72,9 +52,19 @@ def for_programs(start_response: StartResponse) -> StartResponse:
     return start
 
 
-def _forbidden(message: str, code: str = "AccessDenied") -> Reply:
-    body = json.dumps({"__type": f"{code}Exception", "message": message}).encode()
-    return Reply(403, body, {"Content-Type": "application/json"})
+# The codes of S3 and of services with queries, where those of services with JSON differ.
+_XML_CODES = {"InvalidSignatureException": "SignatureDoesNotMatch", "UnrecognizedClientException": "InvalidAccessKeyId"}
+
+
+def _forbidden(message: str, environ: Environ, code: str = "AccessDeniedException") -> Reply:
+    """403 in the form that the service's clients read, as in `_unavailable`."""
+    if "HTTP_X_AMZ_TARGET" in environ or _scope(environ)[1] in ("lambda", "argosy"):
+        return _json(403, {"__type": code, "message": message}, {"x-amzn-ErrorType": code})
+    code = _XML_CODES.get(code, code.removesuffix("Exception"))
+    error = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+    if _scope(environ)[1] != "s3":
+        error = f"<Response><Errors>{error}</Errors></Response>"
+    return Reply(403, error.encode(), {"Content-Type": "application/xml"})
 
 
 QUIET_S = 60.0
@@ -152,15 +142,16 @@ class Front:
         admin: Admin,
         moto: Application,
         own: Iterable[OwnPart] = (),
+        signatures: Signatures,
         start_key: str | None = None,
     ) -> None:
         """cells: by Region; a request that is signed for another one is answered by the first. own: at most one of each
-        service. start_key: until `open`, only requests that are signed with this key are served."""
+        service. start_key: the id of a key; until `open`, only requests that are signed with it are served."""
         self._cells = cells
         self._functions = functions
         self._admin = admin
         self._moto, self._parts = moto, {part.target: part for part in own}
-        self._start_key = start_key
+        self._signatures, self._start_key = signatures, start_key
         self._full_disk = FullDisk()
         self._ecs_wire = JsonWire("ecs")
         self._ec2_wire = Ec2Wire()
@@ -173,7 +164,7 @@ class Front:
         """Serve one request."""
         start_response = for_programs(start_response)
         try:
-            reply = refusal(environ) or self._too_early(environ) or self._own(environ)
+            reply = self._refusal(environ) or self._too_early(environ) or self._own(environ)
         except Exception as fault:  # noqa: BLE001 - our own fault: the client gets an error, the log the reason
             reply = self._failed(fault, environ)
         if reply is None:
@@ -186,6 +177,18 @@ class Front:
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", list(reply.headers.items()))
         return [reply.body]
 
+    def _refusal(self, environ: Environ) -> Reply | None:
+        """The reply to a request that may not be served; None for one that may."""
+        if (why := stranger(environ)) is not None:
+            return _forbidden(why, environ)
+        if _is_health(environ):
+            return None
+        try:
+            self._signatures.check(environ)
+        except NotSignedWell as fault:
+            return _forbidden(str(fault), environ, fault.code)
+        return None
+
     def _failed(self, fault: Exception, environ: Environ) -> Reply:
         if isinstance(fault, OSError) and is_full(fault):
             return self._full_disk.reply(fault, environ)
@@ -194,8 +197,8 @@ class Front:
 
     def _too_early(self, environ: Environ) -> Reply | None:
         """SDKs retry automatically, and by then the missing part exists."""
-        key, path = self._start_key, str(environ["PATH_INFO"])
-        if key is None or path.startswith(ADMIN_PREFIX) or f"={key}/" in environ.get("HTTP_AUTHORIZATION", ""):
+        key = self._start_key
+        if key is None or _is_admin(environ) or f"={key}/" in environ.get("HTTP_AUTHORIZATION", ""):
             return None
         message = "local mode is still starting: try again in a second"
         refused = _unavailable(message, environ)
@@ -204,7 +207,7 @@ class Front:
     def _own(self, environ: Environ) -> Reply | None:
         """The reply of one of our own services; None when the request is moto's."""
         path = str(environ["PATH_INFO"])
-        if path.startswith(ADMIN_PREFIX) and not is_signed(environ):
+        if _is_admin(environ):
             return self._administer(environ, path.removeprefix(ADMIN_PREFIX))
         service = environ.get("HTTP_X_AMZ_TARGET", "").partition(".")[0] + "."
         if service == f"{self._ecs_wire.target_prefix}.":
@@ -248,8 +251,18 @@ class Front:
             return _json(400, {"message": f"bad request: {fault!r}"})
 
 
-def _json(status: int, document: Mapping[str, Any]) -> Reply:
-    return Reply(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
+def _json(status: int, document: Mapping[str, Any], headers: Mapping[str, str] = MappingProxyType({})) -> Reply:
+    return Reply(status, json.dumps(document).encode(), {"Content-Type": "application/json", **headers})
+
+
+def _is_health(environ: Environ) -> bool:
+    asked = environ["REQUEST_METHOD"], str(environ["PATH_INFO"])
+    return asked == ("GET", HEALTH) and "HTTP_AUTHORIZATION" not in environ and not environ["QUERY_STRING"]
+
+
+def _is_admin(environ: Environ) -> bool:
+    below = str(environ["PATH_INFO"]).startswith(ADMIN_PREFIX)
+    return below and (_scope(environ)[1] == "argosy" or _is_health(environ))
 
 
 def _headers(environ: Environ) -> dict[str, str]:

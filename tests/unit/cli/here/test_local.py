@@ -25,14 +25,13 @@ def test_the_welcome_names_the_next_commands() -> None:
     lines = welcome("http://127.0.0.1:4566")
     assert lines[0].startswith("Local AWS is ready at http://127.0.0.1:4566")
     assert any("argosy submit containers/digits/run.yaml" in line for line in lines)
-    assert any(line.strip().startswith("aws --endpoint-url http://127.0.0.1:4566 ecs ") for line in lines)
 
 
-def test_the_welcome_says_what_programs_of_aws_need_and_where_the_state_is() -> None:
-    lines = welcome("http://127.0.0.1:4566", "eu-west-1", Path("/data/argosy/local"))
+def test_the_welcome_says_how_programs_of_aws_get_the_key_and_where_the_state_is() -> None:
+    lines = welcome("http://127.0.0.1:4566", Path("/data/argosy/local"))
     assert "kept in /data/argosy/local" in lines[0]
-    exported = {word for line in lines if line.strip().startswith("export") for word in line.split()[1:]}
-    assert exported >= {"AWS_DEFAULT_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
+    assert '  eval "$(argosy local env)"' in lines
+    assert '  eval "$(argosy local env --port 4567)"' in welcome("http://127.0.0.1:4567")
     assert "Nothing is kept" in welcome("http://127.0.0.1:4566")[0]
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from botocore.exceptions import ClientError
 
 from argosy.emulator.dynamodb import DynamoModel
@@ -18,6 +17,7 @@ from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
 from argosy.local.options import package_root
 from tests.fakes.local_mode import forks
 from tests.fakes.serving import front
+from tests.fakes.signing import send
 from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -97,10 +97,9 @@ def test_bad_requests_about_aliases_are_refused(client: Any) -> None:
     named = {"FunctionName": "argosy-api", "Name": "no alias", "FunctionVersion": "$LATEST"}
     assert code(client.create_alias, **named) == "ValidationException"
     url = f"{client.meta.endpoint_url}/2015-03-31/functions/argosy-api/aliases"
-    signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/lambda/aws4_request"}
-    assert requests.post(url, data=b"{", headers=signed, timeout=60).status_code == 400
+    assert send("POST", url, "lambda", b"{").status_code == 400
     client.create_alias(**ALIAS, FunctionVersion="$LATEST")
-    assert requests.post(f"{url}/q-research", data=b"{}", headers=signed, timeout=60).status_code == 404
+    assert send("POST", f"{url}/q-research", "lambda", b"{}").status_code == 404
 
 
 def test_the_next_local_mode_has_the_aliases_of_the_one_before(tmp_path: Path, function: LambdaFunction) -> None:

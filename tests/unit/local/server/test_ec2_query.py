@@ -10,11 +10,11 @@ import requests
 from botocore.exceptions import ClientError
 
 from tests.fakes.serving import front
+from tests.fakes.signing import send
 
 pytestmark = pytest.mark.slow
 
 MOMENT = datetime(2026, 11, 21, 6, 40, 17, 250000, UTC)
-SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=KEY/20261121/us-east-1/ec2/aws4_request, SignedHeaders=host"}
 
 
 class Ec2:
@@ -34,7 +34,7 @@ class Ec2:
 
 
 def _post(endpoint: str, body: str | bytes) -> requests.Response:
-    return requests.post(endpoint, data=body, headers=SIGNED, timeout=60)
+    return send("POST", endpoint, "ec2", body.encode() if isinstance(body, str) else body)
 
 
 def test_lists_filters_numbers_and_flags_arrive_as_boto3_names_them() -> None:

@@ -14,17 +14,19 @@ from botocore.exceptions import ClientError
 
 from argosy.client.aws_clients import Connection, make_client
 from argosy.client.errors import from_aws
+from argosy.client.local_key import LocalKey
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.server.front import Front, UnknownThingError
+from argosy.local.server.signatures import Signatures
 from argosy.loopback.server import Bounds, WsgiServer
 from tests.fakes.serving import Region, front, no_moto, served
+from tests.fakes.signing import KEY, send, signed
 from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.slow
 
-SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/s3/aws4_request, SignedHeaders=host"}
 CALLS: dict[str, Callable[[Any], Any]] = {  # JSON, REST with JSON, queries, and XML
     "ssm": lambda client: client.get_parameter(Name="/argosy/deployment"),
     "lambda": lambda client: client.invoke(FunctionName="argosy-api"),
@@ -169,13 +171,22 @@ def test_a_taken_port_is_an_os_error() -> None:
 
 def test_what_is_not_ours_is_motos() -> None:
     with front() as clients:
-        reply = requests.get(f"{clients.endpoint}/bucket/key", headers=SIGNED, timeout=60)
+        address = f"{clients.endpoint}/bucket/key"
+        reply = send("GET", address)
     assert reply.text == "moto got GET /bucket/key"
+
+
+def steered(
+    endpoint: str, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+) -> requests.Response:
+    address = f"{endpoint}/argosy/{path}"
+    proof = signed(method, address, "argosy", body)
+    return requests.request(method, address, data=body, headers={**proof, **(headers or {})}, timeout=60)
 
 
 def test_admin_requests_reach_their_action() -> None:
     with front(admin={"POST interrupt": lambda request: {"echo": request["instanceId"]}}) as clients:
-        reply = requests.post(f"{clients.endpoint}/argosy/interrupt", json={"instanceId": "i-1"}, timeout=60)
+        reply = steered(clients.endpoint, "POST", "interrupt", b'{"instanceId": "i-1"}')
     assert (reply.status_code, reply.json()) == (200, {"echo": "i-1"})
 
 
@@ -198,19 +209,31 @@ def test_admin_requests_that_cannot_be_are_refused(
 
     admin = {"POST interrupt": lambda request: {"id": request["instanceId"]}, "POST unknown": unknown}
     with front(admin=admin) as clients:
-        reply = requests.request(method, f"{clients.endpoint}/argosy/{path}", data=body, headers=headers, timeout=60)
+        reply = steered(clients.endpoint, method, path, body, headers)
     assert reply.status_code == status
 
 
 def test_our_own_page_may_steer() -> None:
     with front(admin={"POST x": lambda request: {}}) as clients:
-        reply = requests.post(f"{clients.endpoint}/argosy/x", headers={"Origin": clients.endpoint}, timeout=60)
+        reply = steered(clients.endpoint, "POST", "x", headers={"Origin": clients.endpoint})
     assert reply.status_code == 200
+
+
+def test_without_a_signature_the_only_answer_is_whether_it_is_well() -> None:
+    admin = {"GET health": lambda request: {}, "POST shutdown": lambda request: {}}
+    with front(admin=admin) as clients:
+        replies = [
+            requests.get(f"{clients.endpoint}/argosy/health", timeout=60),
+            requests.post(f"{clients.endpoint}/argosy/shutdown", timeout=60),
+            requests.post(f"{clients.endpoint}/argosy/health", timeout=60),
+        ]
+    assert [reply.status_code for reply in replies] == [200, 403, 403]
 
 
 def test_a_signed_request_below_argosy_is_for_a_bucket_of_that_name() -> None:
     with front(admin={"GET health": lambda request: {}}) as clients:
-        reply = requests.get(f"{clients.endpoint}/argosy/health", headers=SIGNED, timeout=60)
+        address = f"{clients.endpoint}/argosy/health"
+        reply = send("GET", address)
     assert reply.text == "moto got GET /argosy/health"
 
 
@@ -233,12 +256,13 @@ def test_requests_during_the_start_are_asked_to_try_again() -> None:
         functions=LambdaApi({}),
         admin={"GET health": lambda request: {"status": "starting"}},
         moto=no_moto,
+        signatures=Signatures({"first": "secret", KEY.id: KEY.secret}.get),
         start_key="first",
     )
-    first = {"Authorization": SIGNED["Authorization"].replace("=K/", "=first/")}
     with served(starting) as server:
         address = f"http://127.0.0.1:{server.port}/bucket"
-        early = requests.get(address, headers=SIGNED, timeout=60)
+        first, later = signed("GET", address, key=LocalKey("first", "secret")), signed("GET", address)
+        early = requests.get(address, headers=later, timeout=60)
         assert (early.status_code, early.headers["Retry-After"]) == (503, "1")
         assert "still starting" in early.text
         hurried = Connection(f"http://127.0.0.1:{server.port}", region="us-east-1", patience_s=60.0)
@@ -250,4 +274,4 @@ def test_requests_during_the_start_are_asked_to_try_again() -> None:
         health = f"http://127.0.0.1:{server.port}/argosy/health"
         assert requests.get(health, timeout=60).json() == {"status": "starting"}
         starting.open()
-        assert requests.get(address, headers=SIGNED, timeout=60).status_code == 418
+        assert requests.get(address, headers=later, timeout=60).status_code == 418

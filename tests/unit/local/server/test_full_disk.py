@@ -14,9 +14,9 @@ import requests
 from argosy.local.server.front import QUIET_S, FullDisk
 from argosy.local.server.protocol import Reply
 from tests.fakes.serving import front
+from tests.fakes.signing import send
 
 FULL = OSError(errno.ENOSPC, "No space left on device", "/data/state.db")
-SIGNATURE = "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1"
 
 
 def test_each_client_gets_what_it_can_read_and_the_terminal_one_line_a_minute() -> None:
@@ -49,12 +49,10 @@ def test_a_full_disk_is_not_reported_as_our_fault(capsys: pytest.CaptureFixture[
         raise FULL if environ["PATH_INFO"] == "/b/k" else OSError(errno.EIO, "broken")
 
     with front(moto=moto, own=[FullTable()]) as clients:
-        signed = {"Authorization": f"{SIGNATURE}/s3/aws4_request, SignedHeaders=host"}
-        put = requests.put(f"{clients.endpoint}/b/k", data=b"x", headers=signed, timeout=60)
-        call = {"Authorization": f"{SIGNATURE}/dynamodb/aws4_request", "X-Amz-Target": "DynamoDB_20120810.PutItem"}
-        item = requests.post(clients.endpoint, data=b"{}", headers=call, timeout=60)
+        put = send("PUT", f"{clients.endpoint}/b/k", body=b"x")
+        item = send("POST", clients.endpoint, "dynamodb", b"{}", {"X-Amz-Target": "DynamoDB_20120810.PutItem"})
         assert (put.status_code, item.status_code) == (503, 503)
         assert "Traceback" not in capsys.readouterr().err
         with pytest.raises(requests.ConnectionError):
-            requests.put(f"{clients.endpoint}/b/other", data=b"x", headers=signed, timeout=60)
+            send("PUT", f"{clients.endpoint}/b/other", body=b"x")
     assert "broken" in capsys.readouterr().err

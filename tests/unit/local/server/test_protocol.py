@@ -10,6 +10,7 @@ import requests
 from botocore.exceptions import ClientError
 
 from tests.fakes.serving import front
+from tests.fakes.signing import send
 
 STARTED = datetime(2026, 11, 21, 6, 40, 17, 250000, UTC)
 
@@ -31,9 +32,7 @@ class Ecs:
 
 
 def _post(endpoint: str, target: str, body: bytes) -> requests.Response:
-    signed = "AWS4-HMAC-SHA256 Credential=K/20261121/us-east-1/ecs/aws4_request, SignedHeaders=host"
-    headers = {"X-Amz-Target": f"AmazonEC2ContainerServiceV20141113.{target}", "Authorization": signed}
-    return requests.post(endpoint, data=body, headers=headers, timeout=60)
+    return send("POST", endpoint, "ecs", body, {"X-Amz-Target": f"AmazonEC2ContainerServiceV20141113.{target}"})
 
 
 def test_the_model_receives_the_parameters_as_boto3_names_them() -> None:

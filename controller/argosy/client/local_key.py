@@ -1,0 +1,82 @@
+"""The access key of the local mode at a port, for programs of the same user.
+
+Each port has a file, which only its user may read: who can sign with its key can run commands as that user. The
+same port keeps its key, so that lines exported in another terminal stay valid when local mode is started again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+_BYTES = 15  # of randomness: 20 characters of base64
+
+
+@dataclass(frozen=True, slots=True)
+class LocalKey:
+    """What AWS calls access key id and secret access key."""
+
+    id: str
+    secret: str
+    region: str = ""  # home of the local mode
+
+    def exports(self, endpoint: str) -> list[str]:
+        """The lines with which a shell and the programs in it reach that local mode."""
+        return [
+            f"export ARGOSY_ENDPOINT_URL={endpoint}",
+            f"export AWS_ENDPOINT_URL={endpoint} AWS_DEFAULT_REGION={self.region}",
+            f"export AWS_ACCESS_KEY_ID={self.id} AWS_SECRET_ACCESS_KEY={self.secret}",
+        ]
+
+
+def random_key() -> LocalKey:
+    """The id has the form of AWS's: some programs look at it."""
+    return LocalKey(f"AKIA{secrets.token_hex(8).upper()}", secrets.token_urlsafe(_BYTES))
+
+
+def data_folder() -> Path:
+    """Argosy's in the user's data folder (XDG Base Directory)."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(data) if data.startswith("/") else Path.home() / ".local" / "share") / "argosy"
+
+
+def key_at(port: int | None) -> LocalKey | None:
+    """The key of the local mode at a port of this machine, now or the last time; None if this user has none there."""
+    try:
+        return LocalKey(**json.loads(_file(port).read_bytes()))
+    except (OSError, RuntimeError, ValueError, TypeError):  # no file, no home, or another version's
+        return None
+
+
+def key_for(endpoint: str) -> LocalKey | None:
+    """The same by the address of a local mode."""
+    return key_at(urlsplit(endpoint).port)
+
+
+@contextmanager
+def published(key: LocalKey, port: int, *, lasts: bool) -> Iterator[None]:
+    """The user's programs find the key. lasts: afterwards, too. Raises OSError."""
+    file = _file(port)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.parent.chmod(0o700)  # it may have been made by its user
+    unfinished = file.with_name(f"{file.name}-{os.getpid()}")
+    unfinished.unlink(missing_ok=True)
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        json.dump(asdict(key), opened)
+    unfinished.replace(file)
+    try:
+        yield
+    finally:
+        if not lasts:
+            with suppress(OSError):
+                file.unlink()
+
+
+def _file(port: int | None) -> Path:
+    return data_folder() / "keys" / str(port)

@@ -1,0 +1,137 @@
+"""The key of a local mode: this user's programs find it, and no other user's do."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+from argosy.cli.main import app
+from argosy.client.aws_clients import Connection, make_client
+from argosy.client.local_key import LocalKey, data_folder, key_at, key_for, published, random_key
+from tests.fakes.serving import front
+
+KEY = LocalKey("AKIDLOCAL", "a-secret-of-tests", "eu-west-1")
+NOBODY = 65_534
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return tmp_path / "argosy" / "keys"
+
+
+def modes(folder: Path) -> set[int]:
+    return {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+def test_only_its_user_may_read_the_key(data: Path) -> None:
+    data.mkdir(parents=True, mode=0o755)
+    with published(KEY, 4566, lasts=True), published(KEY, 4567, lasts=False):
+        assert stat.S_IMODE(data.stat().st_mode) == 0o700
+        assert (modes(data), len(list(data.iterdir()))) == ({0o600}, 2)
+        assert key_for("http://localhost:4567") == key_at(4566) == KEY
+    assert (key_at(4566), key_at(4567)) == (KEY, None)
+
+
+def test_keys_are_random() -> None:
+    made = {random_key() for _ in range(20)}
+    assert len({key.secret for key in made} | {key.id for key in made}) == 40
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"id": "a", "secret": "b", "later": 1}'])
+def test_a_file_of_another_version_is_no_key(data: Path, text: str) -> None:
+    data.mkdir(parents=True)
+    (data / "4566").write_text(text)
+    assert key_at(4566) is None
+
+
+def test_without_a_home_there_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/nowhere")
+    assert data_folder() == Path("/nowhere/.local/share/argosy")
+    assert key_at(4566) is None
+
+
+def test_clients_sign_with_it_whatever_keys_the_shell_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOFMYEMPLOYER")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "theirs")
+    connection = Connection("http://127.0.0.1:4566", region="us-east-1")
+    with published(KEY, 4566, lasts=False):
+        assert presigned(connection) == {"AWSAccessKeyId": KEY.id}
+    assert presigned(connection) == {"AWSAccessKeyId": "AKIDOFMYEMPLOYER", "x-amz-security-token": "theirs"}
+
+
+def presigned(connection: Connection) -> dict[str, str]:
+    """Who signs, as a presigned address says it."""
+    address = make_client(connection, "s3").generate_presigned_url("get_object", {"Bucket": "bucket", "Key": "key"})
+    found = dict(parse_qsl(urlsplit(address).query))
+    return {name: value for name, value in found.items() if name not in ("Signature", "Expires")}
+
+
+def test_the_command_prints_what_a_shell_needs() -> None:
+    with published(KEY, 4567, lasts=False):
+        said = CliRunner().invoke(app, ["local", "env", "--port", "4567"]).stdout
+    asked = "echo $ARGOSY_ENDPOINT_URL $AWS_ENDPOINT_URL $AWS_DEFAULT_REGION $AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY"
+    shell = subprocess.run(["sh", "-ec", f"{said}{asked}"], capture_output=True, text=True, check=True)
+    endpoint = "http://127.0.0.1:4567"
+    assert shell.stdout.split() == [endpoint, endpoint, "eu-west-1", KEY.id, KEY.secret]
+    refused = CliRunner().invoke(app, ["local", "env", "--port", "4568"])
+    assert (refused.exit_code, refused.stderr.splitlines()[-1]) == (2, "next: argosy local --port 4568")
+
+
+@pytest.mark.parametrize("key", ["short:key", "no-colon", ":secret-secret", "id:with space", "id:with'quote"])
+def test_a_key_that_a_shell_would_misread_is_refused(key: str) -> None:
+    refused = CliRunner().invoke(app, ["local", "--port", "0", "--no-state", "--key", key])
+    assert (refused.exit_code, "--key must be ID:SECRET" in refused.stderr) == (2, True)
+
+
+def test_no_proxy_stands_between_a_program_and_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP_PROXY without NO_PROXY, as companies set it; nothing listens there."""
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with front(moto=bucketless) as clients:
+        connection = Connection(clients.endpoint, region="us-east-1", patience_s=60.0)
+        assert make_client(connection, "s3").list_buckets()["Buckets"] == []
+
+
+def bucketless(environ: object, start_response: object) -> list[bytes]:
+    start_response("200 OK", [])  # type: ignore[operator]
+    return [b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>"]
+
+
+ATTACK = """
+import sys, urllib.error, urllib.request
+endpoint, folder = sys.argv[1:]
+try:
+    print(len(__import__("os").listdir(folder)))
+except PermissionError:
+    print("not readable")
+signature = "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/lambda/aws4_request, SignedHeaders=host, Signature=00"
+calls = [("/2015-03-31/functions/argosy-api/invocations", signature), ("/argosy/shutdown", "")]
+for path, proof in calls:
+    headers = {"Authorization": proof} if proof else {}
+    try:
+        urllib.request.urlopen(urllib.request.Request(endpoint + path, b"{}", headers))
+    except urllib.error.HTTPError as refused:
+        print(refused.code)
+"""
+
+
+@pytest.mark.slow
+def test_another_user_of_the_machine_neither_reads_the_key_nor_starts_anything(data: Path) -> None:
+    """As another user where the tests run as root; else the same calls, which end before any key is looked at."""
+    is_root = os.geteuid() == 0
+    with published(KEY, 4566, lasts=False), front(admin={"POST shutdown": lambda request: {}}) as clients:
+        command = [sys.executable, "-ISc", ATTACK, clients.endpoint, str(data)]
+        other = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if is_root else {}
+        said = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/", **other)  # type: ignore[call-overload]
+    assert said.stdout.split("\n")[:-1] == ["not readable" if is_root else "1", "403", "403"]
