@@ -98,9 +98,9 @@ def _plain_location(location: Sequence[str | int]) -> list[str | int]:
 
 
 def _unknown_field(holder: Sequence[str | int], name: str, fields_at: Callable[[str], Sequence[str]]) -> str:
-    known = fields_at(path_text(holder))
-    near = near_field(name, known)
-    return f"unknown field; did you mean {near}?" if near else f"unknown field; known: {', '.join(known)}"
+    path = path_text(holder)
+    near = near_field(name, fields_at, path)
+    return f"unknown field; did you mean {near}?" if near else f"unknown field; known: {', '.join(fields_at(path))}"
 
 
 def _meant(place: Sequence[str | int], error: Mapping[str, Any]) -> str:

@@ -18,12 +18,17 @@ from argosy.model.purchases import PurchaseMode
 from argosy.spec import bounds
 from argosy.spec.checks import cross_faults
 from argosy.spec.examples import EXAMPLES
-from argosy.spec.faults import SpecError, from_pydantic
+from argosy.spec.faults import Fault, SpecError, from_pydantic
 from argosy.spec.models import CapacitySpec, ResourcesSpec, RunSpec, fields_at
 from argosy.spec.overrides import length_faults
 from argosy.spec.program import DEFAULT_IMAGE, DEFAULT_RESULT
 from argosy.spec.services import DaemonSpec
 from argosy.spec.templates import template_faults
+
+KUBERNETES = (
+    "is an object of Kubernetes; a run spec has version: 1, name, container with image and command, resources with"
+    " vcpus and memory, and array with size"
+)
 
 
 def parse_spec(data: Any) -> RunSpec:
@@ -34,6 +39,8 @@ def parse_spec(data: Any) -> RunSpec:
     faults = bounds.faults(data)
     if faults:
         raise SpecError(faults)
+    if isinstance(data, Mapping) and "apiVersion" in data and "spec" in data:
+        raise SpecError([Fault("", KUBERNETES)])
     parsed: RunSpec | None = None
     try:
         parsed = RunSpec.model_validate(data)

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 # Names that other tools have for our fields.
@@ -28,7 +28,17 @@ _ALIASES = {
     "retries": "retryStrategy",
     "retry": "retryStrategy",
 }
-_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([kmgt])(?:i?b)?", re.I | re.ASCII)
+# Where a spec says what other tools say at the top.
+_PLACES = {
+    "filemounts": "inputs",
+    "jobrecovery": "retryStrategy",
+    "numnodes": "array.size, for independent tasks",
+    "usespot": "capacity.purchase: spot",
+}
+_PARTS = ("container", "resources", "array", "capacity", "retryStrategy", "timeout")
+_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([kmgt])i?b?", re.I | re.ASCII)
+_DOLLARS = re.compile(r"(?:\$|USD)?\s*([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(?:\$|USD)?", re.I | re.ASCII)
+_UNLIKE_A_NAME = re.compile(r"[^a-z0-9-]+")
 _SIZES = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}  # MiB; GB and GiB mean the same, as Docker has it
 _TIME_PART = re.compile(
     r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)\s*", re.I | re.ASCII
@@ -53,6 +63,10 @@ def suggestion(path: Sequence[str | int], kind: str, given: Any, expected: str =
         found = next(_as_number(name, given.strip()), "")
     elif kind in ("list_type", "tuple_type"):
         found = _as_list(name, given)
+    elif kind == "string_pattern_mismatch" and name == "name":
+        found = _as_name(given)
+    elif name == "timeout" and (seconds := _seconds(given)) is not None:
+        found = f"write {{attemptDurationSeconds: {seconds:g}}}"
     return f"; {found}" if 0 < len(found) <= _LONGEST else ""
 
 
@@ -73,13 +87,24 @@ def _as_gpus(name: str, given: Any) -> str:
     return f"write gpuModel: {named[1]} and {count}" if named else ""
 
 
-def near_field(name: str, known: Sequence[str]) -> str:
-    """The field that an unknown name may mean; empty if none is near."""
-    alias = _ALIASES.get(name.lower().replace("_", "").replace("-", ""), "")
+def near_field(name: str, fields_at: Callable[[str], Sequence[str]], path: str = "") -> str:
+    """The field that an unknown name may mean; empty if none is near. path: of the part that holds it. fields_at: the
+    fields of a part."""
+    plain, known = name.lower().replace("_", "").replace("-", ""), fields_at(path)
+    alias = _ALIASES.get(plain, name)
     if alias in known:
         return alias
-    near = difflib.get_close_matches(name[:80], known, n=1)
+    if path == "" and plain in _PLACES:
+        return _PLACES[plain]
+    part = next((each for each in _PARTS if path == "" and alias in fields_at(each)), "")
+    near = [f"{part}.{alias}"] if part else difflib.get_close_matches(name[:80], known, n=1)
     return near[0] if near else ""
+
+
+def _as_name(given: str) -> str:
+    """`My_Job` -> `write my-job`."""
+    plain = _UNLIKE_A_NAME.sub("-", given.lower()).strip("-")[:63].rstrip("-")
+    return f"write {plain}" if plain[:1].isalpha() else ""
 
 
 def _near_value(given: str, values: Sequence[str]) -> str:
@@ -95,6 +120,8 @@ def _letters(text: str) -> str:
 def _as_number(name: str, given: str) -> Iterator[str]:
     if _NUMBER.fullmatch(given):
         yield f"write {given} without quotes"
+    elif name.endswith("Usd") and (dollars := _DOLLARS.fullmatch(given)):
+        yield f"write {dollars[1]} (US dollars)"
     size = _SIZE.fullmatch(given)
     if size and name in ("memory", "memoryMib", "gpuMemoryMib"):
         yield f"write {math.ceil(float(size[1]) * _SIZES[size[2].lower()])} (MiB)"

@@ -143,7 +143,7 @@ def test_numbers_that_are_none_are_refused_where_they_stand(text: str) -> None:
 def test_json_indented_by_tabs_still_has_locations() -> None:
     text = '{\n\t"version": 1,\n\t"name": "x\\ud83d\\ude00",\n\t"container": {"image": "a"},\n\t"array": {"size": 0}\n}'
     assert lines(text, is_json=True) == [
-        "run.yaml:3:2: name: must match ^[a-z][a-z0-9-]{0,62}$",
+        "run.yaml:3:2: name: must match ^[a-z][a-z0-9-]{0,62}$; write x",
         "run.yaml:5:12: array.size: must be at least 1",
     ]
     assert read(text, is_json=True).data["name"] == "x\N{GRINNING FACE}"

@@ -78,9 +78,9 @@ def test_specs_within_the_limits_are_taken(fields: dict[str, Any]) -> None:
 BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"version": 2}, ["version: must be 1, not the number 2"]),
     ({"version": True}, ["version: must be a whole number, not true"]),
-    ({"name": "Digits"}, ["name: must match ^[a-z][a-z0-9-]{0,62}$"]),
-    ({"name": "a" * 64}, ["name: must match ^[a-z][a-z0-9-]{0,62}$"]),
-    ({"name": "a\n"}, ["name: must match ^[a-z][a-z0-9-]{0,62}$"]),
+    ({"name": "Digits"}, ["name: must match ^[a-z][a-z0-9-]{0,62}$; write digits"]),
+    ({"name": "a" * 64}, [f"name: must match ^[a-z][a-z0-9-]{{0,62}}$; write {'a' * 63}"]),
+    ({"name": "a\n"}, ["name: must match ^[a-z][a-z0-9-]{0,62}$; write a"]),
     (
         {"colour": 1},
         [

@@ -28,6 +28,7 @@ def said(**changes: Any) -> list[str]:
         ("4GB", "write 4096 (MiB)"),
         ("4 GiB", "write 4096 (MiB)"),
         ("1.5g", "write 1536 (MiB)"),
+        ("4Gi", "write 4096 (MiB)"),
         ("512M", "write 512 (MiB)"),
         ("1t", "write 1048576 (MiB)"),
         ("2048", "write 2048 without quotes"),
@@ -66,7 +67,39 @@ def test_a_value_of_few_is_found_however_it_is_written(given: str, meant: str) -
 def test_names_that_other_tools_have_are_known(name: str, meant: str) -> None:
     [fault] = said(container={"image": "a/b", name: "x"})
     assert fault == f"container.{name}: unknown field; did you mean {meant}?"
-    assert near_field("env", ["image", "command"]) == ""
+    assert near_field("env", lambda _: ["image", "command"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("environment", "container.environment"),
+        ("memory", "resources.memory"),
+        ("cpus", "resources.vcpus"),
+        ("use_spot", "capacity.purchase: spot"),
+        ("file_mounts", "inputs"),
+    ],
+)
+def test_a_field_of_a_part_or_of_another_tool_is_shown_with_its_place(name: str, meant: str) -> None:
+    assert said(**{name: 1}) == [f"{name}: unknown field; did you mean {meant}?"]
+
+
+def test_an_object_of_kubernetes_is_one_fault() -> None:
+    [fault] = said(apiVersion="batch/v1", kind="Job", metadata={"name": "pi"}, spec={})
+    assert fault.startswith("is an object of Kubernetes; a run spec has version: 1, name")
+
+
+@pytest.mark.parametrize(("given", "meant"), [("My_Job", "my-job"), ("Größe 2", "gr-e-2"), ("7", "")])
+def test_a_name_that_cannot_be_one_is_shown_as_it_could_be(given: str, meant: str) -> None:
+    [fault] = said(name=given)
+    assert fault.endswith(f"; write {meant}" if meant else "0,62}$")
+
+
+def test_dollars_and_a_bare_time_are_shown_as_the_field_takes_them() -> None:
+    [dollars] = said(capacity={"budgetUsd": "$20"})
+    assert dollars.endswith("; write 20 (US dollars)")
+    [time] = said(timeout="30m")
+    assert time.endswith("; write {attemptDurationSeconds: 1800}")
 
 
 def test_a_command_as_text_is_shown_as_a_list() -> None:
