@@ -227,9 +227,10 @@ def _on_demand(arns: Arns) -> list[iam.PolicyStatement]:
     with_template: dict[str, str | list[str]] = {"ec2:LaunchTemplate": ec2("launch-template")}
     made: dict[str, str | list[str]] = {"ec2:CreateAction": ["CreateFleet", "RunInstances"]}
     images = [f"arn:{arns.partition}:ec2:{cell}::image/*" for cell in arns.settings.cells]
-    named = arns.settings.capacity_reservations.items()
-    reserved = [arns.of("ec2", f"capacity-reservation/{each}", cell) for cell, ids in named for each in ids]
+    reserved = _reserved(arns)
+    grouped = [each for each in reserved if each.endswith("/*")]
     return [
+        *([allow(["ec2:GetGroupsForCapacityReservation"], grouped)] if grouped else []),
         allow(["ec2:CreateFleet"], ec2("fleet"), StringEquals=tagged),
         allow(["ec2:CreateFleet", "ec2:RunInstances"], ec2("launch-template"), StringEquals=ours),
         allow(["ec2:CreateFleet"], [*images, *reserved, *ec2("instance", "subnet", "volume")]),
@@ -240,6 +241,13 @@ def _on_demand(arns: Arns) -> list[iam.PolicyStatement]:
         ),
         allow(["ec2:CreateTags"], ec2("fleet", "instance", "volume"), StringEquals=made),
     ]
+
+
+def _reserved(arns: Arns) -> list[str]:
+    """The Capacity Reservations of the settings; all of a Region where these name a group, whose members change."""
+    named = arns.settings.capacity_reservations.items()
+    ids = {(cell, "*" if each.startswith("arn:") else each): None for cell, names in named for each in names}
+    return [arns.of("ec2", f"capacity-reservation/{each}", cell) for cell, each in ids]
 
 
 def ending(arns: Arns, places: Sequence[str]) -> list[iam.PolicyStatement]:

@@ -18,7 +18,7 @@ MEANINGS = {
     "maxTypeShare": "Largest share of all CPU in one type, if there is a choice.",
     "maxCellShare": "Largest share of all CPU in one cell, if there is a choice.",
     "vcpuQuotas": "vCPUs to use of each EC2 quota: `{REGION: {spot: {FAMILY: N}, onDemand: {...}}}`.",
-    "capacityReservations": "Capacity Reservations and Capacity Blocks to use first: `{REGION: [ID, ...]}`.",
+    "capacityReservations": "Capacity Reservations and Blocks to use first: `{REGION: [ID or ARN of a group, ...]}`.",
     "lingerSeconds": "How long an idle instance is kept.",
     "lingerByType": "The same by type: `{GLOB: SECONDS}`; the first matching glob counts.",
     "diskGiB": "Volume size by type; otherwise 60, with GPUs 150.",

@@ -29,6 +29,7 @@ from tests.scenarios.controlled import Controlled
 from tests.scenarios.services import state_of, up
 
 POOL = "c5.xlarge/us-east-1a"  # of 4 vCPUs
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/reserved"
 
 
 class Reserving(Controlled):
@@ -125,6 +126,21 @@ def test_instances_of_a_reservation_that_is_gone_are_emptied(how: str) -> None:
     assert cluster.record(RUN_ID).status == RunStatus.SUCCEEDED
     assert cluster.bought() == {reserved: 1, "": 1}
     assert [each.reservation for each in state_of(cluster).pools.values()] == ["", *[reserved] * (how == "cancelled")]
+
+
+def test_reservations_are_used_as_long_as_they_are_in_a_group_of_the_settings() -> None:
+    cluster = Reserving(work_s=1500.0)
+    ours, others = (cluster.world.ec2.reserve(POOL, 1) for _ in range(2))
+    cluster.named.add(GROUP)
+    ours.groups = ("arn:aws:resource-groups:us-east-1:123456789012:group/others", GROUP)
+    cluster.controllers = [cluster.controller()]
+    cluster.submit(8)
+    cluster.run_for(200.0)
+    assert cluster.bought() == {ours.reservation_id: 1, "": 1}
+    ours.groups, others.groups = (), (GROUP,)
+    cluster.run_to_rest()
+    assert cluster.record(RUN_ID).status == RunStatus.SUCCEEDED
+    assert cluster.bought() == {ours.reservation_id: 1, others.reservation_id: 1, "": 1}
 
 
 def test_a_block_that_starts_later_is_used_from_then_on() -> None:

@@ -21,6 +21,7 @@ import pytest
 from argosy.settings.settings import load_settings
 from tests.stacks.templates import Template
 
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "build/templates"
 MADE_FROM = ("stacks", "controller/argosy", "containers", "requirements", "cdk.json")
@@ -113,7 +114,7 @@ def wide() -> dict[str, Template]:
         targetGroups={"web": "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"},
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
         placementScores=True,
-        capacityReservations={"eu-west-1": ["cr-0123456789abcdef0"]},
+        capacityReservations={"eu-west-1": ["cr-0123456789abcdef0"], "us-east-1": [GROUP]},
         capacityManager=True,
         allowExec=True,
         allowSsm=True,

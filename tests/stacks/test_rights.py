@@ -105,9 +105,13 @@ def test_a_controller_may_launch_into_the_reservations_of_its_settings_alone(
 
     assert granted(home) == set()
     reserved = "capacity-reservation/cr-0123456789abcdef0"
+    any_of_region = "capacity-reservation/*"  # where a group is named
     assert granted(*wide.values()) == {
         ("ec2:CreateFleet", reserved),
         ("ec2:RunInstances", reserved),
+        ("ec2:CreateFleet", any_of_region),
+        ("ec2:RunInstances", any_of_region),
+        ("ec2:GetGroupsForCapacityReservation", any_of_region),
         ("ec2:DescribeCapacityReservations", "*"),
     }
 

@@ -57,6 +57,7 @@ SCORES = {
     for name in (
         "DescribeAvailabilityZones",
         "DescribeCapacityReservations",
+        "GetGroupsForCapacityReservation",
         "GetSpotPlacementScores",
         "GetCapacityManagerMetricData",
     )

@@ -262,7 +262,7 @@ OTHER_CALLS: list[tuple[str, str, str, JSON]] = [
 ]
 # Rights that an owner gives by a setting, and a name that is no call of the api (`test_rights_and_calls`).
 NOT_HERE = {"ec2:get_spot_placement_scores", "ec2:get_capacity_manager_metric_data", "ec2:describe_availability_zones"}
-NOT_HERE |= {"ec2:describe_capacity_reservations"}
+NOT_HERE |= {"ec2:describe_capacity_reservations", "ec2:get_groups_for_capacity_reservation"}
 NOT_HERE |= {"elbv2:register_targets", "elbv2:deregister_targets"}
 NO_CALLS = {API: {"events:disable_rule"}, CONTROLLER: set[str]()}
 

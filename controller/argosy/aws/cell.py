@@ -112,7 +112,8 @@ class Cell:
     ec2: Any
     rates: CallRates
     elbv2: Any = None  # of load balancers; None = no target group is here
-    reservations: frozenset[str] = frozenset()  # ids of the Capacity Reservations that the settings name
+    reservations: frozenset[str] = frozenset()  # Capacity Reservations of the settings: ids, and ARNs of their groups
+    grouped: set[str] = field(default_factory=set)  # ids of reservations in those groups, as last read
 
 
 def pages(call: Any, **request: Any) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from argosy.aws.cell import Cell, CheckTime, pages, read_each
 from argosy.messages.ecs import epoch_s
 from argosy.model.events import Event
 from argosy.model.instances import Purchase
-from argosy.model.pools import CAPACITY_BLOCK, INTERRUPTIBLE, Pool, ReservationSeen
+from argosy.model.pools import CAPACITY_BLOCK, INTERRUPTIBLE, Pool, ReservationSeen, is_group
 
 ON_DEMAND = "on-demand-capacity-reservation"
 
@@ -28,8 +28,20 @@ def reservations(cell: Cell, check_time: CheckTime = lambda: None) -> Iterator[E
         return dict(cell.ec2.describe_capacity_reservations(**request))
 
     for page in pages(call) if cell.reservations else ():
-        named = [each for each in page["CapacityReservations"] if each["CapacityReservationId"] in cell.reservations]
+        named = [each for each in page["CapacityReservations"] if _is_named(each, cell, check_time)]
         yield from read_each(partial(_seen, cell=cell.name), named)
+
+
+def _is_named(view: Mapping[str, Any], cell: Cell, check_time: CheckTime) -> bool:
+    """By its id, or by a group that it is in: reservations come into groups and leave them at any time."""
+    name, groups = view["CapacityReservationId"], {each for each in cell.reservations if is_group(each)}
+    if name in cell.reservations or not groups:
+        return bool(name in cell.reservations)
+    check_time()
+    found = pages(cell.ec2.get_groups_for_capacity_reservation, CapacityReservationId=name)
+    is_in = any(each["GroupArn"] in groups for page in found for each in page["CapacityReservationGroups"])
+    (cell.grouped.add if is_in else cell.grouped.discard)(name)
+    return is_in
 
 
 def _seen(view: Mapping[str, Any], cell: str) -> ReservationSeen:
@@ -66,7 +78,7 @@ def as_reserved(instance: Mapping[str, Any], cell: Cell) -> tuple[str, str]:
     reservation = str(instance.get("CapacityReservationId") or "")
     if instance.get("InstanceLifecycle") == "spot":
         return Purchase.SPOT.value, ""
-    if reservation in cell.reservations:
+    if reservation in cell.reservations or reservation in cell.grouped:
         is_lent = instance.get("InstanceLifecycle") == INTERRUPTIBLE
         return (Purchase.INTERRUPTIBLE if is_lent else Purchase.RESERVED).value, reservation
     return Purchase.ON_DEMAND.value, ""

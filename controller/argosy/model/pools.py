@@ -134,6 +134,11 @@ class ReservationSeen:
     ends_at: float = 0.0  # 0 = it has no end
 
 
+def is_group(named: str) -> bool:
+    """Whether the settings name a resource group of Capacity Reservations by it, rather than one of those by its id."""
+    return named.startswith("arn:")
+
+
 def not_seen_yet(pools: Mapping[str, Pool], fleets: Iterable[tuple[str, str, str]]) -> dict[str, Pool]:
     """By key, the pools of deployed fleets (cell, instance type, zone) that are missing from `pools`: no sweep has
     shown them yet."""

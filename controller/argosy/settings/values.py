@@ -101,7 +101,8 @@ HOME_TAG = "argosy:home"  # on the role <prefix>-execution: its deployment's hom
 Item = TypeVar("Item")
 Listed = Annotated[tuple[Item, ...], BeforeValidator(_without_repetition), BeforeValidator(_split)]
 Region = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
-ReservationIds = Annotated[Listed[Annotated[str, Field(pattern=r"^cr-[0-9a-f]{8,17}$")]], Field(max_length=50)]
+_RESERVATION = r"^(cr-[0-9a-f]{8,17}|arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/[A-Za-z0-9_./-]+)$"
+ReservationIds = Annotated[Listed[Annotated[str, Field(pattern=_RESERVATION)]], Field(max_length=50)]
 Zone = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 TypeName = Annotated[str, AfterValidator(_known_type)]
 CpuTypeName = Annotated[str, AfterValidator(_cpu_type)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.cli.deployment.findings import Finding, note, ok
 from argosy.cli.deployment.remedies import MEND_SETTINGS
 from argosy.lifecycle.reservations import ENDED
+from argosy.model.pools import is_group
 
 if TYPE_CHECKING:
     from argosy.cli.deployment.checked_account import CheckedAccount
@@ -21,7 +22,15 @@ def reservations(checked: CheckedAccount, cell: str) -> list[Finding]:
         return []
     pages = checked.session.client("ec2", cell).get_paginator("describe_capacity_reservations").paginate()
     views = {each["CapacityReservationId"]: each for page in pages for each in page["CapacityReservations"]}
-    return [finding for name in named for finding in _judged(checked, name, views.get(name))]
+    groups = [each for each in named if is_group(each)]
+    ids = [name for name in named if name not in groups]
+    client = checked.session.client("ec2", cell)
+    for name in views if groups else ():
+        found = client.get_groups_for_capacity_reservation(CapacityReservationId=name)["CapacityReservationGroups"]
+        if name not in ids and any(each["GroupArn"] in groups for each in found):
+            ids.append(name)
+    empty = note("reservations", f"no Capacity Reservation here is in {', '.join(groups)}", MEND_SETTINGS)
+    return [finding for name in ids for finding in _judged(checked, name, views.get(name))] or empty
 
 
 def _judged(checked: CheckedAccount, name: str, view: Mapping[str, Any] | None) -> list[Finding]:

@@ -76,6 +76,8 @@ class CapacityReservation:
     taken: int = 0
     """By instances that are not modelled."""
     is_cancelled: bool = False
+    groups: tuple[str, ...] = ()
+    """ARNs of the resource groups that it is in."""
     reclaimed: int = 0
     """Of the total, by the owner of an interruptible one."""
 

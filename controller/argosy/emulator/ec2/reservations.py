@@ -39,6 +39,15 @@ class ReservationOperations(OperationGroup[Ec2Ledger]):
         kept = passing([each for each in found if not ids or each.reservation_id in ids], request.get("Filters"), by)
         return paged(request, "CapacityReservations", [_view(self.ledger, each) for each in kept])
 
+    @operation
+    def get_groups_for_capacity_reservation(self, request: JSON) -> JSON:
+        """All of one reservation, in one page."""
+        found = self.ledger.reservations.get(name := request["CapacityReservationId"])
+        if found is None:
+            raise Refusal("InvalidCapacityReservationId.NotFound", f"The capacity reservation '{name}' does not exist")
+        groups = [{"GroupArn": each, "OwnerId": self.ledger.region.account} for each in found.groups]
+        return {"CapacityReservationGroups": groups}
+
 
 def state_of(ledger: Ec2Ledger, reservation: CapacityReservation) -> str:
     """active, scheduled, expired or cancelled."""

@@ -110,6 +110,10 @@ class Ec2:
         listed = {"describe_vpcs": self._described, "describe_capacity_reservations": self._reserved}
         return Pages(listed[operation])
 
+    def get_groups_for_capacity_reservation(self, CapacityReservationId: str) -> Any:
+        groups = [{"GroupArn": RESERVED_GROUP}] if CapacityReservationId == RESERVED["CapacityReservationId"] else []
+        return {"CapacityReservationGroups": groups}
+
     def _reserved(self) -> list[Any]:
         return [{"CapacityReservations": self.reservations}]
 
@@ -739,6 +743,21 @@ def test_each_reservation_of_the_settings_is_judged(change: dict[str, Any], stat
     checked = CheckedAccount(Session(Tools(world.client), Connection()), settings, "123456789012")
     [finding] = CELL_CHECKS["reservations"](checked, "us-east-1")
     assert (finding.state, said in finding.says) == (state, True), finding.says
+
+
+RESERVED_GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
+
+
+@pytest.mark.parametrize("is_in", [True, False])
+def test_the_reservations_of_a_group_of_the_settings_are_judged(is_in: bool) -> None:
+    world = well()
+    world.others["ec2"] = ec2 = Ec2(*TYPES)
+    ec2.reservations = [{**RESERVED, "CapacityReservationId": "cr-0123456789abcdef9"}, *([RESERVED] if is_in else [])]
+    settings = load_settings({"capacityReservations": {"us-east-1": [RESERVED_GROUP]}})
+    checked = CheckedAccount(Session(Tools(world.client), Connection()), settings, "123456789012")
+    [finding] = CELL_CHECKS["reservations"](checked, "us-east-1")
+    said = "3 of 4 g5.xlarge" if is_in else "no Capacity Reservation here is in"
+    assert (finding.state, said in finding.says) == ("ok" if is_in else "note", True), finding.says
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,16 @@ def test_the_options_go_with_an_instant_fleet_of_reserved_capacity() -> None:
             ordered(cloud, 1, name, **changed)
 
 
+def test_the_groups_of_a_reservation_are_listed() -> None:
+    cloud = Ec2Cloud()
+    reserved = cloud.model.reserve(POOL, 1)
+    reserved.groups = ("arn:aws:resource-groups:us-east-1:123456789012:group/gpus",)
+    answer = cloud.client.get_groups_for_capacity_reservation(CapacityReservationId=reserved.reservation_id)
+    assert [each["GroupArn"] for each in answer["CapacityReservationGroups"]] == [*reserved.groups]
+    with pytest.raises(ClientError, match=r"InvalidCapacityReservationId\.NotFound"):
+        cloud.client.get_groups_for_capacity_reservation(CapacityReservationId="cr-0123456789abcdef0")
+
+
 def test_an_unknown_id_fails_the_whole_listing() -> None:
     cloud = Ec2Cloud()
     with pytest.raises(ClientError, match=r"InvalidCapacityReservationId\.NotFound"):
