@@ -14,6 +14,11 @@ T = TypeVar("T")
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"})
 _SOON = "try again in a few seconds"
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"})
+# botocore's own, before any call: of IAM Identity Center, and of `aws login`.
+_SIGN_IN = {
+    **dict.fromkeys(("SSOTokenLoadError", "TokenRetrievalError", "UnauthorizedSSOTokenError"), "aws sso login"),
+    **dict.fromkeys(("LoginRefreshRequired", "LoginTokenLoadError"), "aws login"),
+}
 # Each service has its own code for a request that is signed with a wrong time: JSON services, STS, S3, and two of EC2.
 _NOT_SIGNED_WELL = frozenset(
     {"InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "RequestExpired", "AuthFailure"}
@@ -93,6 +98,11 @@ def from_aws(fault: Exception) -> ArgosyError:
     if code:
         clock = _clock(fault) if code in {*_NOT_SIGNED_WELL, _WITHOUT_CODE} else ""
         return ArgosyError(f"AWS refused the call{clock}. {fault}", next_step=_next_step(code, bool(clock)))
+    return _about_credentials(fault) or _about_the_endpoint(fault)
+
+
+def _about_credentials(fault: Exception) -> ArgosyError | None:
+    """Before any call: botocore finds none that it can use."""
     kind = type(fault).__name__
     if kind in ("NoCredentialsError", "PartialCredentialsError"):
         step = (
@@ -100,6 +110,17 @@ def from_aws(fault: Exception) -> ArgosyError:
             "`argosy local` in another terminal and here `export ARGOSY_ENDPOINT_URL=http://127.0.0.1:4566`"
         )
         return ArgosyError("No AWS credentials were found.", next_step=step)
+    if kind == "ProfileNotFound":
+        name = str(getattr(fault, "kwargs", {}).get("profile", ""))
+        step = f"`aws configure list-profiles` shows those there are; `aws configure sso --profile {name}` makes it"
+        return ArgosyError(f"There is no profile {name} in the AWS configuration.", next_step=step)
+    if kind in _SIGN_IN:
+        return ArgosyError(f"The sign-in has expired or was never made: {fault}", next_step=_sign_in(_SIGN_IN[kind]))
+    return None
+
+
+def _about_the_endpoint(fault: Exception) -> ArgosyError:
+    kind = type(fault).__name__
     if kind == "EndpointConnectionError":
         endpoint = str(getattr(fault, "kwargs", {}).get("endpoint_url", "the endpoint"))
         step = "for local AWS, type `argosy local`; otherwise check --endpoint-url, --region and the network"
@@ -108,6 +129,11 @@ def from_aws(fault: Exception) -> ArgosyError:
         step = "check --endpoint-url, ARGOSY_ENDPOINT_URL and AWS_ENDPOINT_URL"
         return ArgosyError("The endpoint does not answer like AWS.", next_step=step)
     return ArgosyError(f"The call to AWS failed: {fault}", next_step="type `argosy doctor`")
+
+
+def _sign_in(command: str) -> str:
+    profile = os.environ.get("AWS_PROFILE", "")
+    return f"type `{command} --profile {profile}`" if profile else f"type `{command}`, with the --profile that you use"
 
 
 def _named_by(endpoint: str) -> str:
@@ -144,5 +170,5 @@ def _next_step(code: str, is_clock: bool) -> str:
         member = "or, as a member of a queue, --as-queue QUEUE"
         return f"ask for the deployment's managed policy argosy-submitter, or use another --profile, {member}"
     if code in _EXPIRED:
-        return "renew the credentials, e.g. `aws sso login`"
+        return _sign_in("aws sso login")
     return "type `argosy doctor` to see what is wrong"

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError, NoCredentialsError
+from botocore.exceptions import (
+    EndpointConnectionError,
+    LoginRefreshRequired,
+    NoCredentialsError,
+    ProfileNotFound,
+    SSOTokenLoadError,
+    UnauthorizedSSOTokenError,
+)
 
 from argosy.client.failures import NO_RIGHT
 from tests.fakes import cli as fakes
@@ -358,6 +365,11 @@ def test_another_program_under_the_function_s_name_is_refused() -> None:
         (EndpointConnectionError(endpoint_url="http://127.0.0.1:4566/"), "Nothing answers at http://127.0.0.1:4566/."),
         (fakes.refusal("AccessDeniedException", "not you", "Invoke"), "argosy-submitter"),
         (fakes.refusal("ExpiredTokenException", "old", "Invoke"), "aws sso login"),
+        (ProfileNotFound(profile="work"), "There is no profile work"),
+        (ProfileNotFound(profile="work"), "`aws configure sso --profile work` makes it"),
+        (SSOTokenLoadError(error_msg="no token"), "type `aws sso login`, with the --profile"),
+        (UnauthorizedSSOTokenError(), "type `aws sso login`, with the --profile"),
+        (LoginRefreshRequired(), "type `aws login`, with the --profile"),
         (fakes.refusal("Strange", "hm", "Invoke"), "argosy doctor"),
     ],
 )
