@@ -102,6 +102,7 @@ class Outputs(Construct):
             "queueUrl": store.queue.queue_url,
             "python": settings.python,
             "allowExec": settings.allow_exec,
+            "inputDays": settings.input_days,
             "identity": grants.signed_for(settings),
         }
         return ssm.StringParameter(

@@ -84,10 +84,19 @@ class Store(Construct):
                 s3.LifecycleRule(
                     id="calls", prefix="argosy/programs/calls/", expiration=cdk.Duration.days(CALLS_KEPT_DAYS)
                 ),
+                *_expiry_of_inputs(settings),
             ],
         )
         _name(bucket, "ResultsBucket")
         return bucket
+
+
+def _expiry_of_inputs(settings: Settings) -> list[s3.LifecycleRule]:
+    """Uploads renew what is half as old (`argosy.client.inputs.upload`)."""
+    if not settings.input_days:
+        return []
+    kept = cdk.Duration.days(settings.input_days)
+    return [s3.LifecycleRule(id="inputs", prefix="argosy/programs/inputs/", expiration=kept)]
 
 
 def _name(construct: Construct, logical_id: str) -> None:

@@ -33,6 +33,7 @@ MEANINGS = {
     "results": "What `make destroy` does with the results bucket: `retain` or `destroy`.",
     "outputBuckets": "Other buckets that runs may write to.",
     "inputBuckets": "Other buckets that tasks may read.",
+    "inputDays": "When uploaded inputs are deleted after their last use, in days; 0 keeps them.",
     "fitnessFunctions": "Placement functions that specs may name: `module:function`.",
     "gpuShareAcrossOwners": "Whether tasks of several owners may [share a GPU](../guides/gpus.md#a-part-of-a-gpu).",
     "allowExec": "Allow `argosy exec` (ECS Exec).",

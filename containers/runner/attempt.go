@@ -83,11 +83,23 @@ func (a attempt) fetch(s3 *store, asked job) error {
 }
 
 func (a attempt) fetchInputs(s3 *store, under *group) error {
-	inputs, err := plannedInputs(under.context, s3, a.order.inputs, a.work.inputs())
-	for _, each := range inputs {
-		under.start(func() error { return s3.download(under.context, each.at, "the input", each.path, -1) })
+	planned, err := plannedInputs(under.context, s3, a.order.inputs, a.work.inputs())
+	if err != nil {
+		return err
 	}
-	return err
+	for _, each := range planned.files {
+		if each.isObject {
+			under.start(func() error { return s3.download(under.context, each.at, "the input", each.path, -1) })
+		}
+	}
+	for _, folder := range planned.folders {
+		folder.pieces(func(wanted chunk, files []storedFile) {
+			under.start(func() error {
+				return s3.downloadChunk(under.context, folder.store, wanted, files, a.work.inputs())
+			})
+		})
+	}
+	return nil
 }
 
 func (a attempt) unpack(asked job) error {

@@ -10,15 +10,23 @@ import (
 
 // input is an object, and the file that it becomes.
 type input struct {
-	at   address
-	path string
+	at       address
+	path     string
+	isObject bool // else it is of an uploaded folder
 }
 
-// plannedInputs says which objects the program reads and where they lie; their folders are there.
-func plannedInputs(ctx context.Context, s3 *store, addresses []string, folder string) ([]input, error) {
-	var inputs []input
+// inputs are a task's objects and uploaded folders.
+type inputs struct {
+	files   []input
+	folders []*uploadedFolder
+}
+
+// plannedInputs says what the program reads and where it lies; the files' folders are there, and uploaded files too,
+// without their content.
+func plannedInputs(ctx context.Context, s3 *store, addresses []string, folder string) (inputs, error) {
+	var planned inputs
 	named := map[string]address{}
-	add := func(name string, at address) error {
+	add := func(name string, at address, isObject bool) error {
 		if !isPath(name) {
 			return wrong("the key of the input %s is not a file path", at)
 		}
@@ -26,34 +34,78 @@ func plannedInputs(ctx context.Context, s3 *store, addresses []string, folder st
 			return wrong("two inputs would be the file %s: %s and %s", name, other, at)
 		}
 		named[name] = at
-		inputs = append(inputs, input{at, filepath.Join(folder, name)})
+		planned.files = append(planned.files, input{at, filepath.Join(folder, name), isObject})
 		return nil
 	}
 	for _, each := range addresses {
 		at, err := addressOf(each, "the input")
 		if err != nil {
-			return nil, err
+			return planned, err
 		}
-		if at.key != "" && !strings.HasSuffix(at.key, "/") {
-			err = add(path.Base(at.key), at)
+		uploaded, err := folderAt(ctx, s3, at)
+		if err != nil {
+			return planned, err
+		}
+		if uploaded != nil {
+			planned.folders = append(planned.folders, uploaded)
+			err = addUploaded(uploaded, at, add)
+		} else if at.key != "" && !strings.HasSuffix(at.key, "/") {
+			err = add(path.Base(at.key), at, true)
 		} else {
 			err = addBelow(ctx, s3, at, add)
 		}
 		if err != nil {
-			return nil, err
+			return planned, err
 		}
 	}
-	return inputs, makeFolders(inputs, named, folder)
+	if err := makeFolders(planned.files, named, folder); err != nil {
+		return planned, err
+	}
+	for _, each := range planned.folders {
+		if err := each.layOut(folder); err != nil {
+			return planned, err
+		}
+	}
+	return planned, nil
 }
 
-func addBelow(ctx context.Context, s3 *store, at address, add func(string, address) error) error {
+// addUploaded: names are checked here, and links may not lead out.
+func addUploaded(uploaded *uploadedFolder, at address, add func(string, address, bool) error) error {
+	of := func(name string) address {
+		if at.key != "" && !strings.HasSuffix(at.key, "/") {
+			return at
+		}
+		return address{at.bucket, at.key + name}
+	}
+	for _, each := range uploaded.files {
+		if err := add(each.name, of(each.name), false); err != nil {
+			return err
+		}
+	}
+	for _, each := range uploaded.links {
+		if !filepath.IsLocal(path.Join(path.Dir(each.name), each.target)) || path.IsAbs(each.target) {
+			return wrong("the input %s is a link out of its folder", of(each.name))
+		}
+		if err := add(each.name, of(each.name), false); err != nil {
+			return err
+		}
+	}
+	for _, each := range uploaded.emptyFolders {
+		if !isPath(each) {
+			return wrong("the key of the input %s is not a file path", of(each))
+		}
+	}
+	return nil
+}
+
+func addBelow(ctx context.Context, s3 *store, at address, add func(string, address, bool) error) error {
 	found := false
 	err := s3.below(ctx, at, "the input", func(key string) error {
 		found = true
 		if strings.HasSuffix(key, "/") { // what consoles make to show an empty folder
 			return nil
 		}
-		return add(strings.TrimPrefix(key, at.key), address{at.bucket, key})
+		return add(strings.TrimPrefix(key, at.key), address{at.bucket, key}, true)
 	})
 	if err == nil && !found {
 		return wrong("there is no object below the input %s", at)

@@ -13,7 +13,7 @@ import (
 )
 
 // largestDocument is more than any job has; what is larger is no job.
-const largestDocument = 16 << 20
+const largestDocument = 64 << 20
 
 // read a small object, whole. what: it is called in sentences.
 func (s *store) read(ctx context.Context, at address, what string) (text []byte, err error) {

@@ -17,6 +17,8 @@ from typing import Any
 DEFAULT_PART_SUFFIX = ".jsonl"
 JOURNAL = "argosy/journal/"  # expires, and is denied to programs: no run may have its results in it
 PROGRAMS = "argosy/programs/"  # users' own programs by their digest: archives, wheels, jobs, data
+INPUTS = f"{PROGRAMS}inputs/"  # folders of users' machines: chunks by digest, documents, names; expire if so set
+KEPT = f"{PROGRAMS}kept/"  # the same for schedules, which may fire for years; stays
 CALLS = f"{PROGRAMS}calls/"  # what `argosy.map` sends to its tasks; expires
 LOG_PREFIX, OWN_CONTAINER = "argosy", "main"  # of the log streams of task definitions that Argosy registers
 INDEX_DIGITS = 7  # one more than the largest index of a million tasks has; names sort like indexes

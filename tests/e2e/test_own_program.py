@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from collections.abc import Iterator
@@ -67,6 +68,23 @@ def test_a_folder_with_inputs_becomes_results(local: Cluster, folder: Path) -> N
     parts = [local.read(f"{run_id}/parts/part-{index:07d}.jsonl") for index in range(4)]
     rows = [json.loads(line) for part in parts for line in part.splitlines()]
     assert rows == [{"n": n, "square": n * n, "inputs": ["own.txt", "shared.txt"]} for n in range(20)]
+
+
+def test_a_folder_of_this_machine_is_an_input(
+    local: Cluster, folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARGOSY_CACHE", str(tmp_path_factory.mktemp("cache")))
+    clips = tmp_path_factory.mktemp("clips")
+    for index in range(3):
+        (clips / f"{index}.bin").write_bytes(bytes([index]) * 1_000_000 * (index + 1))
+    run = 'cd "$ARGOSY_IN"; sha256sum *'
+    inputs = [f"{clips}/${{index}}.bin", str(folder / "beside.py")]
+    run_id = submitted(local, folder, run=run, result="stdout", inputs=inputs, array={"size": 3})
+    assert local.finished(run_id)["status"] == "SUCCEEDED"
+    for index in range(3):
+        line = local.read(f"{run_id}/parts/part-{index:07d}.jsonl").decode().splitlines()
+        digest = hashlib.sha256((clips / f"{index}.bin").read_bytes()).hexdigest()
+        assert [line[0], line[1].split()[1]] == [f"{digest}  {index}.bin", "beside.py"]
 
 
 def test_standard_output_of_a_shells_text_is_a_result(local: Cluster, folder: Path) -> None:

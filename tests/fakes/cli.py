@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -253,6 +254,8 @@ class Objects:
         self.metadata: dict[str, dict[str, str]] = {}  # by key
         self.refuses_writes: Exception | None = None
         self.written: list[str] = []  # keys
+        self.asked: list[str] = []  # keys of head_object
+        self.ages: dict[str, timedelta] = {}  # by key; otherwise none
 
     def put(self, uri: str, body: bytes | str | dict[str, Any]) -> None:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
@@ -264,23 +267,29 @@ class Objects:
             raise self.refuses[Key]
         if (Bucket, Key) not in self.bodies:
             raise refusal("NoSuchKey", operation="GetObject")
-        return {"Body": io.BytesIO(self.bodies[Bucket, Key]), "Metadata": self.metadata.get(Key, {})}
+        body = io.BytesIO(self.bodies[Bucket, Key])
+        return {"Body": body, "Metadata": self.metadata.get(Key, {}), "LastModified": self._made(Key)}
+
+    def _made(self, key: str) -> datetime:
+        return datetime.now(UTC) - self.ages.get(key, timedelta())
 
     def head_bucket(self, *, Bucket: str, ExpectedBucketOwner: str) -> None:
         if Bucket in self.refuses:
             raise self.refuses[Bucket]
 
     def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        self.asked.append(Key)
         if Key in self.refuses:
             raise self.refuses[Key]
         if (Bucket, Key) not in self.bodies:
             raise refusal("404", operation="HeadObject")
-        return {"ContentLength": len(self.bodies[Bucket, Key])}
+        return {"ContentLength": len(self.bodies[Bucket, Key]), "LastModified": self._made(Key)}
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:
         if self.refuses_writes:
             raise self.refuses_writes
         self.written.append(Key)
+        self.ages.pop(Key, None)
         self.bodies[Bucket, Key] = Body
 
     def upload_file(self, path: str, bucket: str, key: str, Callback: Callable[[int], None]) -> None:

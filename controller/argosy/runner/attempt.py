@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from argosy.model.exit_codes import NO_RESULT, TEMPORARY, WRONG_REQUEST
 from argosy.runner.folders import WorkFolder
+from argosy.runner.input_files import FolderInput
 from argosy.runner.job import PROGRAM, WHEEL, Job, read_job
 from argosy.runner.objects import CONNECTIONS, Objects
 from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder, split_address
@@ -24,15 +26,28 @@ from argosy.runner.unpacked import Unpacked, copy_of
 def fetch_inputs(addresses: Iterable[str], folder: Path, objects: Objects) -> None:
     """Every object into a file below `folder`. Raises RunnerFault or OSError."""
     planned: dict[str, str] = {}
+    uploaded: list[FolderInput] = []
+    work: list[Callable[[], None]] = []
     for address in addresses:
-        for name, uri in _named(address, objects):
+        if (found := FolderInput.at(address, objects)) is not None:
+            uploaded.append(found)
+            named = [(_name(each, found.uri_of(each)), found.uri_of(each)) for each in (*found.files, *found.links)]
+        else:
+            named = list(_named(address, objects))
+            work += [partial(objects.download, uri, folder / name, "the input") for name, uri in named]
+        for name, uri in named:
             if name in planned:
                 raise RunnerFault(WRONG_REQUEST, f"two inputs would be the file {name}: {planned[name]} and {uri}")
             planned[name] = uri
     for name, uri in planned.items():
         _make_room(folder, name, uri, planned)
+    for found in uploaded:
+        for name in found.empty_folders:
+            _make_room(folder, f"{_name(name, found.uri_of(name))}/.", found.uri_of(name), planned)
+        found.lay_out(folder)
+        work += found.pieces(folder, objects)
     with ThreadPoolExecutor(CONNECTIONS, "argosy-input") as pool:
-        list(pool.map(lambda name: objects.download(planned[name], folder / name, "the input"), planned))
+        list(pool.map(lambda each: each(), work))
 
 
 def _named(address: str, objects: Objects) -> Iterator[tuple[str, str]]:

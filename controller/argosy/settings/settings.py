@@ -182,6 +182,7 @@ class Settings(_SettingsModel):
     results: Literal["retain", "destroy"] = "retain"  # what `cdk destroy` does to the results bucket
     output_buckets: Listed[Bucket] = ()  # runs may write to these and to the deployment's own bucket
     input_buckets: Listed[Bucket] = ()  # their programs may read these and everything they may write to
+    input_days: Annotated[int, Field(ge=0, le=3_650)] = 120  # that uploaded inputs outlast their last use; 0 = for good
     # The owner's functions that a strategy may name: the controller imports and calls these and no others.
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
     allow_exec: bool = False  # whether users may run commands in running tasks (`argosy exec`, ECS Exec)

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from argosy.model.run_terms import deadline_at, port_of
 from argosy.spec import shards
+from argosy.spec.program import is_local_input
 
 TASK_LIMIT = 1_000_000  # tasks of one run: the size at which a tick over one TaskTable is measured (DESIGN section 6)
 ATTEMPT_LIMIT = 10  # AWS Batch's limit
@@ -180,10 +181,14 @@ ReasonGlob = Annotated[str, Field(min_length=1, max_length=512)]
 
 def _input(uri: str) -> str:
     """The bucket is written out, so that submission can check whether the programs may read it. The bucket of a
-    dependency's results is known by then."""
+    dependency's results is known by then. What is on this machine becomes an address when it is uploaded."""
+    if is_local_input(uri):
+        return uri
     bucket = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/"
     if not re.fullmatch(rf"({bucket}|\$\{{dependency\.[a-z0-9-]+\.output\}}).*", uri, re.ASCII | re.DOTALL):
-        raise refused("must be s3://BUCKET/KEY, or s3://BUCKET/PREFIX/ for all objects below it; ${...} in the key")
+        raise refused(
+            "must be s3://BUCKET/KEY, s3://BUCKET/PREFIX/ for all objects below it, or a path of this machine"
+        )
     return uri
 
 

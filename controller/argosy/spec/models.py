@@ -295,8 +295,8 @@ class RunSpec(Strict):
     )
     inputs: Inputs | None = Field(
         default=None,
-        description="Objects, or prefixes that end with /, that each task finds in the folder $ARGOSY_IN; ${...} is"
-        " substituted, so that each task can have its own.",
+        description="Objects, prefixes that end with /, or paths of your machine (uploaded once, at submission), that"
+        " each task finds in the folder $ARGOSY_IN; ${...} is substituted, so that each task can have its own.",
     )
     result: Literal["folder", "stdout", "none"] | None = Field(
         default=None,

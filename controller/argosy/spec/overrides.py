@@ -15,7 +15,7 @@ from argosy import layout
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.spec import shards
 from argosy.spec.faults import Fault
-from argosy.spec.program import UNPACKED
+from argosy.spec.program import UNPACKED, listed_inputs
 from argosy.spec.templates import names_used, templates
 
 OVERRIDES_LIMIT = 8192
@@ -87,15 +87,14 @@ def _form(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _program(data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a program of the user's own."""
-    run, inputs = data.get("run"), data.get("inputs")
+    run = data.get("run")
     if not isinstance(run, (str, list)):
         return {}
-    listed = inputs if isinstance(inputs, list) else [inputs]
     known = {name: data[name] for name in ("job", "result") if isinstance(data.get(name), str)}
     return {
         **known,
         "run": run if isinstance(run, str) else [word for word in run if isinstance(word, str)],
-        "inputs": [uri for uri in listed if isinstance(uri, str)],
+        "inputs": listed_inputs(data),
         **({"job": _JOB} if any(data.get(name) for name in UNPACKED) else {}),
     }
 

@@ -24,6 +24,17 @@ BESIDE = (*UNPACKED, "job", "inputs", "result")  # fields that are about the pro
 _HARMLESS = frozenset({"range", "start", "end", "index", "count", "runId", "attempt"})
 
 
+def is_local_input(text: str) -> bool:
+    """Whether an input is a path of this machine, or the name of what `argosy put` uploaded."""
+    return "://" not in text and not text.startswith("${")
+
+
+def listed_inputs(data: Mapping[str, Any]) -> list[str]:
+    """The inputs of a spec, validated or not, which may have one in place of a list."""
+    given = data.get("inputs") or ()
+    return [each for each in ([given] if isinstance(given, str) else given) if isinstance(each, str)]
+
+
 def program_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     """The faults of the program's fields among themselves and with the rest of the spec."""
     if data.get("run") is None:

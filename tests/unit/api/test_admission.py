@@ -89,18 +89,27 @@ def test_an_unpacked_program_is_refused_with_the_commands_that_pack_it(fields: d
     check_spec(own_program(**fields))  # a file is checked before it is packed
 
 
+def test_inputs_of_a_users_machine_are_refused_with_the_commands_that_upload_them() -> None:
+    why = "must be uploaded before submission: `argosy submit`, `argosy run` and the SDK do that"
+    assert faults(own_program(inputs=["./images/", "s3://own/x"])) == [f"inputs[0]: {why}"]
+    assert faults(own_program(inputs="clips")) == [f"inputs: {why}"]
+    check_spec(own_program(inputs="./images/"))  # a file is checked before its inputs are uploaded
+
+
 def test_what_a_program_needs_lies_where_its_tasks_may_read_it() -> None:
     limits = replace(LIMITS, input_buckets=frozenset({"data"}))
     taken = own_program(job="s3://own/j.json", inputs=["s3://data/${index}/", "s3://shared/x", "s3://own/argosy/x"])
     assert admit(taken, limits, SOURCES).form["inputs"] == taken["inputs"]
     refused = own_program(job="s3://foreign/j.json", inputs=["s3://data/", "s3://other/x", "s3://own/argosy/journal/"])
-    may = "is not one that this deployment's programs may read: data, own, shared"
+    may = "is not one that this deployment's programs may read: data, own, shared; its owner can allow it with"
+    where = "in cdk.json (for `argosy local`: in a file for --settings)"
     assert faults(refused, limits) == [
-        f"job: bucket foreign {may}",
-        f"inputs[1]: bucket other {may}",
+        f'job: bucket foreign {may} "inputBuckets": ["data", "foreign"] {where}',
+        f'inputs[1]: bucket other {may} "inputBuckets": ["data", "other"] {where}',
         "inputs[2]: argosy/journal/ holds the controller's own record, which programs may not read",
     ]
-    assert faults(own_program(inputs="s3://other/"), limits) == [f"inputs: bucket other {may}"]
+    one = f'inputs: bucket other {may} "inputBuckets": ["data", "other"] {where}'
+    assert faults(own_program(inputs="s3://other/"), limits) == [one]
 
 
 def test_the_items_of_a_file_are_counted_and_checked() -> None:

@@ -131,7 +131,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"job": "s3://own/xy", "workdir": "."},
         ["workdir: cannot be combined with job, which is the packed form of it"],
     ),
-    ({"inputs": "bucket/x"}, ["inputs: must be s3://BUCKET/KEY"]),
+    ({"inputs": "https://bucket/x"}, ["inputs: must be s3://BUCKET/KEY"]),
     ({"inputs": ["s3://${item}/x"]}, ["inputs[0]: must be s3://BUCKET/KEY"]),
     ({"inputs": []}, ["inputs: must not be empty"]),
     ({"inputs": "s3://bucket/${item}"}, ["inputs: ${item} is only possible with array.items or array.itemsFrom"]),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.api.admission.instance_types import amount_of, shape_faults, with_all_gpus
+from argosy.api.admission.program_files import program_file_faults
 from argosy.catalogue.lookup import load_catalogue
 from argosy.layout import JOURNAL, PROGRAMS, split_s3
 from argosy.model.policy import Policy
@@ -30,7 +31,7 @@ from argosy.spec.fields import TASK_LIMIT
 from argosy.spec.models import RunSpec
 from argosy.spec.overrides import length_faults
 from argosy.spec.parse import parse_spec, to_json
-from argosy.spec.program import DEFAULT_IMAGE, UNPACKED
+from argosy.spec.program import DEFAULT_IMAGE
 from argosy.spec.services import target_group_faults
 from argosy.spec.templates import item_faults
 from argosy.spec.terms import terms_of
@@ -200,7 +201,7 @@ def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[
         yield from shape_faults(data.get("resources"), limits.shapes, limits.disks_gib)
     yield from _cell_faults(data, limits.cells)
     yield from _family_faults(data.get("taskDefinition"), limits.families)
-    yield from _program_faults(data, limits)
+    yield from program_file_faults(data, limits.buckets, limits.input_buckets, split_s3(limits.default_output)[0])
     yield from target_group_faults(data, limits.target_groups, limits.cells) if "service" in data else ()
 
 
@@ -210,34 +211,6 @@ def _own_folder_faults(key: str) -> Iterator[Fault]:
         yield Fault("output", f"{JOURNAL} holds the controller's record, which expires: programs may not write there")
     if key.startswith(PROGRAMS):
         yield Fault("output", f"{PROGRAMS} holds users' programs: name another folder")
-
-
-def _program_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[Fault]:
-    """A program's files have to be where its tasks may read them."""
-    for name in UNPACKED:
-        if data.get(name) is not None:
-            yield Fault(
-                name,
-                "must be packed before submission: `argosy submit`, `argosy run` and the SDK pack it and"
-                " send job instead",
-            )
-    inputs = data.get("inputs")
-    listed = [(f"inputs[{i}]", uri) for i, uri in enumerate(inputs)] if isinstance(inputs, list) else []
-    for path, uri in [("job", data.get("job")), ("inputs", inputs), *listed]:
-        yield from _unreadable_faults(path, uri, limits)
-
-
-def _unreadable_faults(path: str, uri: Any, limits: DeploymentLimits) -> Iterator[Fault]:
-    try:
-        bucket, key = split_s3(uri)
-    except (ValueError, AttributeError):
-        return  # absent, or reported as a fault of the field
-    readable = limits.buckets | limits.input_buckets
-    if bucket not in readable:
-        allowed = ", ".join(sorted(readable))
-        yield Fault(path, f"bucket {bucket[:63]} is not one that this deployment's programs may read: {allowed}")
-    elif bucket == split_s3(limits.default_output)[0] and key.startswith(JOURNAL):
-        yield Fault(path, f"{JOURNAL} holds the controller's own record, which programs may not read")
 
 
 def _family_faults(name: Any, families: tuple[str, ...]) -> Iterator[Fault]:

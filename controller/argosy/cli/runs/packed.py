@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import figures
 from argosy.cli.outside_text import say
 from argosy.cli.session import Session
 from argosy.client.errors import InvalidInput
@@ -19,11 +18,17 @@ Checked = Callable[[Callable[[Any], Any], Any], Any]  # (call, spec) -> its answ
 
 
 def packed(
-    session: Session, spec: Mapping[str, Any], folder: Path, checked: Checked, without: Collection[Path] = ()
+    session: Session,
+    spec: Mapping[str, Any],
+    folder: Path,
+    checked: Checked,
+    without: Collection[Path] = (),
+    **how: Any,
 ) -> dict[str, Any]:
     """The spec that is sent. Nothing is uploaded for a spec that the deployment refuses anyway.
 
     folder: the base of `workdir`. without: files that stay behind, because they are written there.
+    how: other fields of Packer.
     """
     from argosy.client.packing.program import Packer, unpacked
 
@@ -32,7 +37,7 @@ def packed(
         return plain
     checked(session.api.validate, plain)
     with _progress(session) as progress:
-        return Packer(tell=_tell, progress=progress, without=without).pack(spec, folder, session.access)
+        return Packer(tell=_tell, progress=progress, without=without, **how).pack(spec, folder, session.access)
 
 
 def folder_of(file: Path) -> Path:
@@ -62,12 +67,7 @@ def _tell(sentence: str) -> None:
 
 @contextmanager
 def _progress(session: Session) -> Iterator[Callable[[int, int], None]]:
-    """A bar in a terminal; elsewhere one line at the end, if anything was sent."""
-    last = [0, 0]
-
-    def count(sent: int, total: int) -> None:
-        last[:] = [sent, total]
-
+    """A bar in a terminal."""
     if session.tools.is_terminal() and not session.wants_json:
         from rich.progress import Progress
 
@@ -77,11 +77,8 @@ def _progress(session: Session) -> Iterator[Callable[[int, int], None]]:
             bar = bars.add_task("uploading", total=None)
 
             def advance(sent: int, total: int) -> None:
-                count(sent, total)
                 bars.update(bar, completed=sent, total=total)
 
             yield advance
     else:
-        yield count
-    if last[1]:
-        _tell(f"uploaded {figures.size(last[1])}")
+        yield lambda sent, total: None

@@ -46,7 +46,8 @@ class Belongings:
     ] = None
     setup: Annotated[str | None, typer.Option("--setup", metavar="SHELL", help="Runs before the program.")] = None
     inputs: Annotated[
-        list[str] | None, typer.Option("--input", metavar="URI", help="s3://... to copy to $ARGOSY_IN.")
+        list[str] | None,
+        typer.Option("--input", metavar="PATH|URI", help="File or folder here, or s3://..., for $ARGOSY_IN."),
     ] = None
     environment: Annotated[
         list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="Environment variable of the program.")

@@ -253,7 +253,7 @@ def _with_spec(session: Session, file: Path, changes: SpecChanges, call: Any) ->
     with refusals({}):
         spec, document = load(file, changes)
         checked = partial(sent, name=str(file), document=document)
-        form = packed(session, spec, folder_of(file), checked)
+        form = packed(session, spec, folder_of(file), checked, keeps=True)
     with refusals():
         return checked(lambda each: call(spec=each), form)
 

@@ -120,11 +120,12 @@ def _check_size(folder: Path, entries: Sequence[Entry]) -> None:
         sizes[first] = sizes.get(first, 0) + each.size
     largest = sorted(sizes.items(), key=lambda each: -each[1])[:_NAMED]
     raise InvalidInput(
-        f"{folder} has {_mib(total)}; the limit for a program's folder is {_mib(SIZE_LIMIT)}.",
-        details=[f"{_mib(size):>12}  {name}" for name, size in largest if size],
+        f"{folder} has {mib(total)}; the limit for a program's folder is {mib(SIZE_LIMIT)}.",
+        details=[f"{mib(size):>12}  {name}" for name, size in largest if size],
         next_step=HINT + "; put data in S3 (inputs)",
     )
 
 
-def _mib(size: int) -> str:
-    return f"{size / 1024 / 1024:,.1f} MiB"
+def mib(size: int) -> str:
+    """Bytes, for a sentence."""
+    return f"{size / 1024 / 1024:,.1f} MiB" if size >= 1024**2 / 10 else f"{size:,} bytes"

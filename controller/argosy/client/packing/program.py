@@ -12,17 +12,21 @@ import re
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from argosy.client.access import Access
 from argosy.client.errors import InvalidInput
+from argosy.client.inputs.local import said_of, with_addresses
+from argosy.client.inputs.upload import Uploaded, upload_folder
 from argosy.client.packing.archive import Parcel, pack_folder
-from argosy.client.packing.folder import Entry, packed_entries
+from argosy.client.packing.folder import Entry, mib, packed_entries
 from argosy.client.packing.upload import Progress, put, put_files, quiet, total_size, uri_of
 from argosy.client.packing.wheels import Resolver, Target, cache_folder
+from argosy.layout import INPUTS, KEPT
 from argosy.model.run_terms import ARM64, RUNNER_PROTOCOL, X86_64
-from argosy.spec.program import DEFAULT_IMAGE, UNPACKED
+from argosy.spec.program import DEFAULT_IMAGE, UNPACKED, is_local_input, listed_inputs
 
 RESULT_FILES, RESULT_BYTES = 10_000, 50 * 1024**3  # for one task: beyond this its runner says so and uploads nothing
 HEAVY = 512 * 1024**2  # bytes of packages beyond which an image is the better way, and is recommended
@@ -38,20 +42,26 @@ def _told_nobody(sentence: str) -> None:
 
 @dataclass(frozen=True)
 class Packer:
-    """Options of packing. tell: gets a sentence when something takes time; without: paths that are left out."""
+    """Options of packing. tell: gets a sentence when something takes time; without: paths that are left out;
+    keeps: whether uploaded inputs stay for good."""
 
     resolver: Resolver = field(default_factory=lambda: Resolver(cache_folder()))
     tell: Any = _told_nobody
     progress: Progress = quiet
     without: Collection[Path] = ()
     heavy: int = HEAVY
+    keeps: bool = False
 
     def pack(self, spec: Mapping[str, Any], folder: Path, access: Access) -> dict[str, Any]:
         """The spec that is sent: `job` in place of `workdir`, `setup` and `packages`, which are in the bucket by then.
 
-        spec: as a user writes it, valid; one without these fields is returned unchanged. folder: the base of `workdir`.
+        spec: as a user writes it, valid; one without these fields and without inputs of this machine is
+        returned unchanged. folder: the base of `workdir`.
         Raises ArgosyError, or boto3's errors.
         """
+        inputs = listed_inputs(spec)
+        if any(map(is_local_input, inputs)):
+            spec = {**spec, "inputs": with_addresses(inputs, partial(self._uploaded, folder, access))}
         if not any(spec.get(name) is not None for name in UNPACKED):
             return dict(spec)
         with tempfile.TemporaryDirectory() as scratch:
@@ -60,9 +70,16 @@ class Packer:
             placed = [
                 (each, uri_of(bucket, _FOLDERS[each.kind], each.sha256, _SUFFIXES[each.kind])) for each in parcels
             ]
-            put_files(access, placed, self.progress)
+            if sent := put_files(access, placed, self.progress):
+                self.tell(f"uploaded {mib(sent)}")
         job = json.dumps(job_document(placed, spec.get("setup")), sort_keys=True, separators=(",", ":"))
         return {**unpacked(spec), "job": put(access, job.encode(), ".json", "jobs")}
+
+    def _uploaded(self, base: Path, access: Access, path: str) -> Uploaded:
+        found = base / Path(path).expanduser()
+        done = upload_folder(access, found, self.progress, KEPT if self.keeps else INPUTS)
+        self.tell(said_of(path, done))
+        return done
 
     def _folder(self, spec: Mapping[str, Any], base: Path, scratch: Path) -> list[Parcel]:
         if spec.get("workdir") is None:
@@ -100,7 +117,10 @@ def pack(
 
 def unpacked(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Without the packed files: enough to query a deployment for the cost of such a run."""
-    return {name: value for name, value in spec.items() if name not in UNPACKED}
+    plain = {name: value for name, value in spec.items() if name not in UNPACKED}
+    if any(map(is_local_input, inputs := listed_inputs(spec))):
+        plain["inputs"] = [each for each in inputs if not is_local_input(each)]
+    return plain if plain.get("inputs", True) else {name: plain[name] for name in plain if name != "inputs"}
 
 
 def absent_program(spec: Mapping[str, Any], entries: Sequence[Entry]) -> str:

@@ -14,7 +14,7 @@ from argosy.client.packing.archive import Parcel
 from argosy.layout import PROGRAMS, split_s3
 
 AT_ONCE = 8  # uploads, each of which may have several parts
-_ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
+ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
 
 Progress = Callable[[int, int], None]  # bytes sent so far, bytes in all
 
@@ -37,7 +37,7 @@ def put(access: Access, data: bytes, suffix: str, folder: str = "data") -> str:
     bucket, key = split_s3(uri)
     s3 = access.client("s3")
     if not _is_there(s3, bucket, key):
-        with _explained(bucket):
+        with explained(bucket):
             s3.put_object(Bucket=bucket, Key=key, Body=data)
     return uri
 
@@ -81,22 +81,22 @@ class _Sum:
 
 def _send(s3: Any, path: Path, uri: str, sent: _Sum) -> None:
     bucket, key = split_s3(uri)
-    with _explained(bucket):
+    with explained(bucket):
         s3.upload_file(str(path), bucket, key, Callback=sent.add)
 
 
 def _is_there(s3: Any, bucket: str, key: str) -> bool:
     try:
-        with _explained(bucket):
+        with explained(bucket):
             s3.head_object(Bucket=bucket, Key=key)
     except Exception as fault:
-        if error_code(fault) in _ABSENT:
+        if error_code(fault) in ABSENT:
             return False
         raise
     return True
 
 
-class _explained:  # noqa: N801 - reads like a word
+class explained:  # noqa: N801 - reads like a word
     """A refusal to write becomes a sentence about the missing right."""
 
     def __init__(self, bucket: str) -> None:

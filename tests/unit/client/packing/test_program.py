@@ -74,16 +74,42 @@ def test_a_folder_and_packages_become_a_job(folder: Path, tmp_path_factory: pyte
     assert program["bytes"] == len(stored(world, program["uri"]))
     assert a["uri"].endswith(f"argosy/programs/wheels/{a['sha256']}.whl")
     assert stored(world, a["uri"]) == b"a"
-    assert told == [f"packing {folder}: 1 file", "packages for Python 3.12: a, b"]
+    sent = sum(each["bytes"] for each in job["archives"])
+    assert told == [f"packing {folder}: 1 file", "packages for Python 3.12: a, b", f"uploaded {sent} bytes"]
 
 
 def test_heavy_packages_are_taken_with_a_word_about_images(tmp_path: Path) -> None:
     told: list[str] = []
     packer = Packer(resolver=Resolver(tmp_path / "cache", Wheels(), lambda: 0.0), tell=told.append, heavy=3)
     packer.pack({**unpacked(SPEC), "packages": ["abc"]}, tmp_path, access_of(World()))
-    assert len(told) == 1
+    assert told == ["packages for Python 3.12: abc", "uploaded 3 bytes"]
     packer.pack({**unpacked(SPEC), "packages": ["abcd"]}, tmp_path, access_of(World()))
-    assert told[-1].startswith("the packages are 0.0 GiB, which each task downloads: with an image that has them")
+    assert told[-2].startswith("the packages are 0.0 GiB, which each task downloads: with an image that has them")
+
+
+def test_inputs_of_this_machine_become_addresses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGOSY_CACHE", str(folder.parent / "cache"))
+    (folder / "images").mkdir()
+    (folder / "images" / "0.jpg").write_text("zero")
+    world, told = World(), []
+    given = ["./images/${index}.jpg", "s3://data/x", "images", "${dependency.a.output}", "x.py"]
+    form = Packer(tell=told.append).pack({**unpacked(SPEC), "inputs": given}, folder, access_of(world))
+    images, file = form["inputs"][2], form["inputs"][4]
+    assert form["inputs"] == [f"{images}${{index}}.jpg", "s3://data/x", images, "${dependency.a.output}", file]
+    assert images.startswith(f"s3://{BUCKET}/argosy/programs/inputs/folders/")
+    sent = sum(len(body) for (_, key), body in world.objects.bodies.items() if images[-65:-1] in key or len(body) == 4)
+    assert told[0] == f"./images/: 1 file, 4 bytes; uploaded {sent} bytes"
+    assert told[1] == "images: 1 file, 4 bytes; uploaded already"
+    kept = Packer(keeps=True).pack({**unpacked(SPEC), "inputs": "images"}, folder, access_of(world))
+    assert kept["inputs"][0].startswith(f"s3://{BUCKET}/argosy/programs/kept/folders/")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "left"),
+    [("images", None), (["images"], None), (["s3://b/x", "a/${index}"], ["s3://b/x"]), ("s3://b/x", "s3://b/x")],
+)
+def test_a_deployment_is_asked_about_the_other_inputs(inputs: Any, left: Any) -> None:
+    assert unpacked({"name": "n", "inputs": inputs}).get("inputs") == left
 
 
 def test_what_is_there_already_is_not_sent_again(folder: Path) -> None:

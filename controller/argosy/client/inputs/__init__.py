@@ -1,0 +1,1 @@
+"""Folders of this machine as inputs of tasks: uploaded once, in chunks."""
