@@ -304,18 +304,18 @@ def _reads(arns: Arns, bucket: str, *inputs: str) -> list[iam.PolicyStatement]:
 
 
 def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """The users' programs: read the buckets and those of the inputs, write attempts and parts, and never a run's spec,
-    manifest or marker. Argosy's own records are out of their reach: they have no right on the table, and none on the
-    folder of the journal."""
-    places = [f"{name}/*{part}/*" for name in arns.buckets(bucket) for part in ("/attempts", "/parts")]
-    versions = [f"{name}/*" for name in arns.buckets(bucket)]  # a program may ask for a version of an input
+    """The users' programs: read the buckets and those of the inputs, write attempts, parts and checkpoints, and never a
+    run's spec, manifest or marker. Only checkpoints are removed. Argosy's own records are out of their reach: they have
+    no right on the table, and none on the folder of the journal."""
+    names = arns.buckets(bucket)
+    places = [f"{name}/*{part}/*" for name in names for part in ("/attempts", "/parts", "/checkpoints")]
+    on_objects = ("GetObject", "GetObjectVersion", "PutObject", "AbortMultipartUpload", "DeleteObject")
     return [
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], places),
-        allow(["s3:GetObjectVersion"], versions),
+        allow(["s3:DeleteObject"], [f"{name}/*/checkpoints/*" for name in names]),
+        allow(["s3:GetObjectVersion"], [f"{name}/*" for name in names]),  # a program may ask for one of an input
         *_reads(arns, bucket, *arns.inputs),
-        deny(
-            ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:AbortMultipartUpload"], [f"{bucket}/{JOURNAL}*"]
-        ),
+        deny([f"s3:{name}" for name in on_objects], [f"{bucket}/{JOURNAL}*"]),
         *_exec_agent(arns),
     ]
 

@@ -19,6 +19,7 @@ WILDCARDS = (
     ("/tasks:*", "The streams of one log group."),
     ("/attempts/*", "Every attempt of a run has a prefix of its own, made at run time."),
     ("/parts/*", "A run's final objects, made at run time."),
+    ("/checkpoints/*", "Every task of a run has a prefix of its own, made at run time; its runner removes old ones."),
     ("/*/_FAILED", "The marker of a run that is tried again; runs are made at run time."),
     (":parameter/*", "The parameters of this deployment."),
     ("/images/*", "The images stack publishes one parameter an image."),

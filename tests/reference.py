@@ -56,10 +56,13 @@ OF_TASKS = {
     "ARGOSY_RESULT": "as `result` of the spec, for the runner",
     "ARGOSY_JOB": "as `job` of the spec, for the runner",
     "ARGOSY_INPUTS": "as `inputs` of the spec, filled in, for the runner",
+    "ARGOSY_CHECKPOINT_URI": "`s3://` folder of the task's checkpoints, for the runner",
+    "ARGOSY_CHECKPOINT_SECONDS": "as `checkpoint.everySeconds` of the spec, for the runner; 0 without",
 }
 BY_RUNNER = {
     "ARGOSY_IN": "folder with the `inputs`",
     "ARGOSY_OUT": "folder whose files become the result when the program ends with 0",
+    "ARGOSY_CHECKPOINT": "folder that survives an interruption, with `checkpoint` in the spec",
 }
 COMMON = ("wants_json", "endpoint_url", "region", "profile", "stage")  # of every command that asks a deployment
 TYPES = {"str": "TEXT", "text": "TEXT", "int": "N", "integer": "N", "float": "NUMBER", "path": "PATH"}
@@ -243,7 +246,7 @@ def variables_told() -> set[str]:
     """The variables that tasks of runs of every kind really get, in addition to the user's own."""
     base = {"version": 1, "name": "x", "array": {"range": "0:9"}, "compat": "aws-batch"}
     plain = {**base, "container": {"image": "argosy/x"}}
-    own = {**base, "run": ["x"], "job": "s3://bucket/job.json", "inputs": ["s3://bucket/in/"]}
+    own = {**base, "run": ["x"], "job": "s3://bucket/job.json", "inputs": ["s3://bucket/in/"], "checkpoint": {}}
     told: set[str] = set()
     for spec in (plain, own):
         overrides = task_overrides(to_json(parse_spec(spec)), "s3://bucket/run/", AttemptKey("run", 0, 1, 0))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"runtime/debug"
 )
@@ -29,7 +30,11 @@ func (a attempt) run() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	told := a.work.told(a.environment, asked.has(kindWheel))
+	saved, err := a.restore(s3)
+	if err != nil {
+		return 0, err
+	}
+	told := a.work.told(a.environment, asked.has(kindWheel), saved != nil)
 	folder := ""
 	if asked.has(kindProgram) {
 		folder = a.work.program()
@@ -39,11 +44,57 @@ func (a attempt) run() (int, error) {
 	}
 	s3.rest()
 	debug.FreeOSMemory() // the program may need it for hours
-	code, err := measured(a.environment, func() (int, error) { return a.program(told, folder) })
+	measuredProgram := func() (int, error) {
+		return measured(a.environment, func() (int, error) { return a.program(told, folder) })
+	}
+	if saved != nil {
+		return a.savedWhile(saved, measuredProgram, func() error { return a.deliver(s3, asked) })
+	}
+	code, err := measuredProgram()
 	if err != nil || code != 0 {
 		return code, err
 	}
 	return 0, a.unlessStopped(func() error { return a.deliver(s3, asked) })
+}
+
+// restore is nil for a task without checkpoints.
+func (a attempt) restore(s3 *store) (*checkpoints, error) {
+	if a.order.checkpoint == "" {
+		return nil, nil
+	}
+	saved, err := newCheckpoints(a.order, a.work, s3)
+	if err != nil {
+		return nil, err
+	}
+	return saved, a.unlessStopped(func() error {
+		found, err := saved.restore(a.children.stopped)
+		if found != nil {
+			form := "restored the checkpoint of attempt %d: %d files, %d bytes"
+			say(fmt.Sprintf(form, found.attempt, len(found.Files), found.Bytes))
+		}
+		return err
+	})
+}
+
+// savedWhile saves the folder of checkpoints while the program runs and, unless it succeeds, once it has ended.
+func (a attempt) savedWhile(saved *checkpoints, program func() (int, error), deliver func() error) (int, error) {
+	saving := newSaver(saved, a.order.checkpointEvery)
+	defer saving.abandon()
+	code, err := program()
+	close(saving.over)
+	if err != nil {
+		return code, err
+	}
+	return code, a.unlessStopped(func() error {
+		if code == 0 {
+			if err = deliver(); err == nil {
+				saving.forget(a.children.stopped)
+				return nil
+			}
+		}
+		saving.end(a.children.stopped, a.children.wasStopped, a.children.wasKilled)
+		return err
+	})
 }
 
 // unlessStopped: what was cut short by a stop signal is not a fault of S3.

@@ -40,6 +40,8 @@ type supervisor struct {
 	guard sync.Mutex
 	child int  // its process id; 0 while there is none
 	ours  bool // whether a stop signal ends the runner although there is a child
+
+	wasStopped, wasKilled bool // whether a child got a stop signal; whether a signal ended the last one
 }
 
 // newSupervisor hears signals from the first moment on.
@@ -63,6 +65,7 @@ func (s *supervisor) pass(number syscall.Signal) {
 	defer s.guard.Unlock()
 	if s.child != 0 {
 		_ = syscall.Kill(s.child, number) // it is our child and not reaped: it cannot be another process
+		s.wasStopped = s.wasStopped || stopSignals[number]
 	}
 	if stopSignals[number] && (s.child == 0 || s.ours) {
 		s.stop()
@@ -79,7 +82,7 @@ func (s *supervisor) run(c command) (int, error) {
 	if c.isLast {
 		endOthers(child)
 	}
-	if status.Signaled() {
+	if s.wasKilled = status.Signaled(); s.wasKilled {
 		return 128 + int(status.Signal()), nil
 	}
 	return status.ExitStatus(), nil

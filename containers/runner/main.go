@@ -26,7 +26,7 @@ func main() {
 	}
 	if err != nil {
 		problem := failureOf(err)
-		fmt.Fprintln(os.Stderr, "argosy: "+printable(problem.sentence))
+		say(problem.sentence)
 		code = problem.code
 	}
 	os.Exit(code)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // What becomes a task's result: the files of a folder, standard output, or nothing.
@@ -20,6 +22,9 @@ type order struct {
 	job     string
 	inputs  []string
 	attempt string // its number, which the part carries as metadata
+
+	checkpoint      string // where the task's checkpoints belong, ends in /; "" = it has none
+	checkpointEvery time.Duration
 }
 
 // orderFrom is nil when the program is to be started and nothing else.
@@ -46,8 +51,25 @@ func orderFrom(environment []string) (*order, error) {
 		return nil, wrong("ARGOSY_RESULT is %q; it may be folder, stdout or none", asked.result)
 	}
 	var err error
-	asked.inputs, err = inputsFrom(variable(environment, "ARGOSY_INPUTS"))
-	return &asked, err
+	if asked.inputs, err = inputsFrom(variable(environment, "ARGOSY_INPUTS")); err != nil {
+		return nil, err
+	}
+	return &asked, asked.readCheckpoint(environment)
+}
+
+func (o *order) readCheckpoint(environment []string) error {
+	o.checkpoint = variable(environment, "ARGOSY_CHECKPOINT_URI")
+	every := variable(environment, "ARGOSY_CHECKPOINT_SECONDS")
+	if o.checkpoint == "" || every == "" {
+		return nil
+	}
+	seconds, err := strconv.ParseUint(every, 10, 31)
+	if err != nil || !strings.HasSuffix(o.checkpoint, "/") {
+		return wrong("ARGOSY_CHECKPOINT_URI is %q and ARGOSY_CHECKPOINT_SECONDS %q; they may be an address that ends in / and"+
+			" a number of seconds", o.checkpoint, every)
+	}
+	o.checkpointEvery = time.Duration(seconds) * time.Second
+	return nil
 }
 
 func inputsFrom(text string) ([]string, error) {

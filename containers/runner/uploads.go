@@ -33,38 +33,48 @@ type upload struct {
 	size    int64
 	about   map[string]string
 	onlyNew bool
+	what    string // it is called in sentences
+}
+
+// putAs sends a file and replaces what was there.
+func (s *store) putAs(ctx context.Context, what string, at address, from left) error {
+	return upload{store: s, at: at, size: from.size, what: what}.send(ctx, from)
 }
 
 // put sends a file. errAlreadyThere: something was there, and stays.
 func (s *store) put(ctx context.Context, at address, from left, about map[string]string, onlyNew bool) error {
+	return upload{store: s, at: at, size: from.size, about: about, onlyNew: onlyNew, what: "the result"}.send(ctx, from)
+}
+
+func (u upload) send(ctx context.Context, from left) error {
 	file, err := os.Open(from.path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	sent := upload{s, at, file, from.size, about, onlyNew}
-	if from.size > multipartFrom {
-		return sent.inParts(ctx)
+	u.file = file
+	if u.size > multipartFrom {
+		return u.inParts(ctx)
 	}
 	headers := map[string]string{}
-	for name, value := range about {
+	for name, value := range u.about {
 		headers[name] = value
 	}
-	if onlyNew {
+	if u.onlyNew {
 		headers[conditionMissing] = "*"
 	}
-	asked, err := sent.section(0, from.size)
+	asked, err := u.section(0, u.size)
 	if err != nil {
 		return err
 	}
 	asked.headers = headers
-	return s.do(ctx, func() request { return asked }, ignored)
+	return u.store.do(ctx, func() request { return asked }, ignored)
 }
 
 func ignored(*http.Response) error { return nil }
 
 func (u upload) request(method string, values map[string]string) request {
-	return request{method: method, at: u.at, query: values, subject: "the result " + u.at.String(), verb: "written"}
+	return request{method: method, at: u.at, query: values, subject: u.what + " " + u.at.String(), verb: "written"}
 }
 
 // section is a PUT of a piece of the file. It is read twice, first for its digest, and never held in memory.
@@ -75,7 +85,7 @@ func (u upload) section(from, length int64) (request, error) {
 		return request{}, err
 	}
 	if copied != length {
-		return request{}, wrong("the result's file %s became shorter while it was uploaded", u.file.Name())
+		return request{}, wrong("the file %s of %s became shorter while it was uploaded", u.file.Name(), u.what)
 	}
 	asked := u.request(http.MethodPut, nil)
 	asked.reader = func() io.Reader { return io.NewSectionReader(u.file, from, length) }
@@ -98,7 +108,7 @@ func (u upload) inParts(ctx context.Context) error {
 			return err
 		}
 		if attempt >= u.store.attempts {
-			return temporary("the result %s could not be written: %v", u.at, err)
+			return temporary("%s %s could not be written: %v", u.what, u.at, err)
 		}
 		if err := pause(ctx, attempt); err != nil {
 			return err

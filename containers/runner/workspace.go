@@ -21,6 +21,9 @@ func (w workspace) home() string     { return filepath.Join(w.root, "home") }
 func (w workspace) scratch() string  { return filepath.Join(w.root, "tmp") }
 func (w workspace) stdout() string   { return filepath.Join(w.root, "stdout") }
 
+func (w workspace) checkpoint() string { return filepath.Join(w.root, "checkpoint") }
+func (w workspace) staging() string    { return filepath.Join(w.root, "staging") } // for links, on the same file system
+
 // ownRoot is made where the image brings no folder that can be written: better than /dev/shm, which is memory.
 const ownRoot = "/argosy"
 
@@ -87,7 +90,7 @@ func (w workspace) explained(err error) error {
 func (w workspace) remove() { _ = os.RemoveAll(w.root) }
 
 // told is what the program's environment says more than the container's.
-func (w workspace) told(environment []string, hasWheels bool) []string {
+func (w workspace) told(environment []string, hasWheels, hasCheckpoint bool) []string {
 	told := environment
 	for _, each := range [][2]string{{"PYTHONUNBUFFERED", "1"}, {"HOME", w.home()}} {
 		if _, isSet := lookUp(environment, each[0]); !isSet {
@@ -95,6 +98,9 @@ func (w workspace) told(environment []string, hasWheels bool) []string {
 		}
 	}
 	told = with(with(told, "ARGOSY_IN", w.inputs()), "ARGOSY_OUT", w.out())
+	if hasCheckpoint {
+		told = with(told, "ARGOSY_CHECKPOINT", w.checkpoint())
+	}
 	if !isWritable("/tmp") {
 		told = with(told, "TMPDIR", w.scratch())
 	}

@@ -2,6 +2,7 @@
 
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
 attempts/gpu-use/<index, 7 digits>/<attempt>.json
+checkpoints/<index, 7 digits>/<attempt>/<number, 6 digits>.json  checkpoints/<index>/<attempt>/files/<sha256>
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 history/attempts-<begin>-<end>.npz  history/instances.json
 
@@ -46,6 +47,11 @@ def attempt_uri(output: str, index: int, attempt: int) -> str:
 def gpu_uses_uri(output: str) -> str:
     """What the runners say about the use of GPUs: `<index>/<attempt>.json` below it. Tasks may write there."""
     return f"{output}attempts/gpu-use/"
+
+
+def checkpoints_uri(output: str, index: int | None = None) -> str:
+    """What the runners save of a task, or of all tasks. Tasks may write and remove there, and manifests ignore it."""
+    return f"{output}checkpoints/" if index is None else f"{output}checkpoints/{numbered(index)}/"
 
 
 def part_uri(output: str, index: int, suffix: str = DEFAULT_PART_SUFFIX) -> str:

@@ -153,17 +153,21 @@ def test_the_watchdog_may_only_look_at_heartbeat_and_inbox_wake_the_controller_a
     assert sorted(keys) == [["CONTROL"], ["INBOX"], ["STATE"]]
 
 
-def test_tasks_write_attempts_and_parts_only(home: Template, wide: dict[str, Template]) -> None:
+def test_tasks_write_attempts_parts_and_checkpoints_only(home: Template, wide: dict[str, Template]) -> None:
     for template, buckets in ((home, 1), (wide["argosy-dev"], 2)):
         (role,) = [
             id for id, p in template.of_type("AWS::IAM::Role").items() if p.get("RoleName", "").endswith("-task")
         ]
         rights = template.role_statements(role)
         writes = [r for s in rights if "s3:PutObject" in s.actions for r in s.resources]
-        assert len(writes) == 2 * buckets  # attempts and parts of each
-        assert all(name.endswith(("/*/attempts/*", "/*/parts/*")) for name in writes)
+        assert len(writes) == 3 * buckets
+        assert all(name.endswith(("/*/attempts/*", "/*/parts/*", "/*/checkpoints/*")) for name in writes)
+        removes = [r for s in rights if "s3:DeleteObject" in s.actions for r in s.resources]
+        assert len(removes) == buckets
+        assert all(name.endswith("/*/checkpoints/*") for name in removes)
         assert {a for s in rights for a in s.actions} - AGENT_OF_EXEC <= {
             "s3:PutObject", "s3:AbortMultipartUpload", "s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket",
+            "s3:DeleteObject",
         }  # fmt: skip
 
 
@@ -210,8 +214,10 @@ def test_only_the_instances_role_may_register_and_only_with_our_cluster(home: Te
 
 def test_the_teardown_may_empty_the_bucket_only_where_it_goes_too(home: Template, wide: dict[str, Template]) -> None:
     def deletes(template: Template) -> set[str]:
-        """The marker of an earlier end is the exception: the controller removes it from a run that is retried."""
-        others = [s for s in template.statements() if not all(r.endswith("/*/_FAILED") for r in s.resources)]
+        """Exceptions: the marker of an earlier end, which the controller removes from a run that is retried, and
+        checkpoints, which tasks remove."""
+        known = ("/*/_FAILED", "/*/checkpoints/*")
+        others = [s for s in template.statements() if not all(r.endswith(known) for r in s.resources)]
         return {a for s in others for a in s.actions if a.startswith("s3:Delete")}
 
     assert deletes(home) == set()

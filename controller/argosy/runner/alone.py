@@ -42,6 +42,7 @@ class Alone:
         self._words, self._environment = words, environment
         self._mail: queue.SimpleQueue[int] = queue.SimpleQueue()  # its `put` may be called in a signal handler
         self._stopped = threading.Event()
+        self._was_told, self._was_killed = False, False  # to stop, while it ran; by a signal that it did not handle
         self._objects = Objects(environment, self._stopped)
         for number in PASSED_ON:
             signal.signal(number, lambda number, _: self._mail.put(number))
@@ -58,10 +59,13 @@ class Alone:
             ready = self._unless_stopped(lambda: attempt.prepare(self._environment))
             if ready.setup is not None:
                 self._set_up(ready.setup, ready)
-            with measured(self._environment):
-                code = self._program(ready)
-            if code == 0:
-                self._unless_stopped(attempt.deliver)
+            with attempt.saving(self._environment, _say):
+                with measured(self._environment):
+                    code = self._program(ready)
+                if code == 0 or attempt.needs_saving:
+                    self._unless_stopped(
+                        lambda: attempt.finish(code, was_stopped=self._was_told, was_killed=self._was_killed)
+                    )
             return code
 
     def _set_up(self, text: str, ready: Ready) -> None:
@@ -106,10 +110,13 @@ class Alone:
         process = begun(words, lambda each: subprocess.Popen(each, env=dict(environment), cwd=folder, stdout=to))
         self._when_done(process.wait)
         while (said := self._next()) != _ENDED:
-            if ours and said in STOPS:
-                self._stopped.set()
+            if said in STOPS:
+                self._was_told = True
+                if ours:
+                    self._stopped.set()
             process.send_signal(said)
         code = process.wait()
+        self._was_killed = code < 0
         return 128 - code if code < 0 else code
 
     def _unless_stopped(self, work: Callable[[], T]) -> T:
@@ -131,3 +138,7 @@ class Alone:
     def _when_done(self, work: Callable[[], T]) -> Future[T]:
         """Run the work in a new thread, which puts a message into the queue when it ends."""
         return started(work, lambda: self._mail.put(_ENDED))
+
+
+def _say(line: str) -> None:
+    os.write(2, f"{line}\n".encode())

@@ -5,21 +5,24 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from argosy.model.exit_codes import NO_RESULT, TEMPORARY, WRONG_REQUEST
+from argosy.runner.checkpoints import Checkpoints
 from argosy.runner.folders import WorkFolder
 from argosy.runner.input_files import FolderInput
 from argosy.runner.job import PROGRAM, WHEEL, Job, read_job
 from argosy.runner.objects import CONNECTIONS, Objects
 from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder, split_address
 from argosy.runner.result import left_in, upload_folder, upload_part
+from argosy.runner.saver import CheckpointSaver, restored_line
 from argosy.runner.unpacked import Unpacked, copy_of
 
 
@@ -96,7 +99,7 @@ class Ready:
 
 
 class Attempt:
-    """One attempt: `prepare`, then the program, then `deliver` if it ended with 0. Both raise RunnerFault only.
+    """One attempt: `prepare`, then within `saving` the program and `finish`. All raise RunnerFault only.
 
     shared: archives that other attempts of this process have unpacked, or will need; None, they are this one's own.
     """
@@ -107,6 +110,9 @@ class Attempt:
         self._objects = objects
         self._shared = shared
         self._job = Job()
+        self._checkpoints: Checkpoints | None = None
+        self._saver: CheckpointSaver | None = None
+        self._lines: list[str] = []  # for the log
 
     def prepare(self, environment: Mapping[str, str]) -> Ready:
         """Fetch and unpack. environment: the container's own."""
@@ -115,8 +121,60 @@ class Attempt:
                 self._job = read_job(self._objects.read(self._order.job, "the job"), self._order.job)
             folder, wheels = self._program(), self._wheels()
             fetch_inputs(self._order.inputs, self._work.inputs, self._objects)
+            self._restore()
         stdout = self._work.stdout if self._order.result is Result.STDOUT else None
         return Ready(self._told(environment, wheels), folder, self._job.setup, stdout)
+
+    @property
+    def needs_saving(self) -> bool:
+        """Whether `finish` has work although the program failed."""
+        return self._order.checkpoint is not None
+
+    @contextmanager
+    def saving(self, environment: Mapping[str, str], tell: Callable[[str], None]) -> Iterator[None]:
+        """Inside, the folder of checkpoints is saved as its order says. tell: takes lines for the log."""
+        order = self._order.checkpoint
+        if order is None or self._checkpoints is None:
+            yield
+            return
+        for line in self._lines:
+            tell(line)
+        abandoned = threading.Event()
+        self._checkpoints.use(Objects(environment, abandoned))
+        self._saver = CheckpointSaver(self._checkpoints, self._work.checkpoint, order.every_s, abandoned)
+        with self._saver.running(tell):
+            yield
+
+    def finish(self, code: int, *, was_stopped: bool, was_killed: bool) -> None:
+        """Upload the results of a program that succeeded, else save its checkpoint."""
+        try:
+            if code == 0:
+                self.deliver()
+        except RunnerFault:
+            self._save_last(was_stopped, was_killed)
+            raise
+        if code:
+            self._save_last(was_stopped, was_killed)
+        elif self._saver is not None and self._checkpoints is not None:
+            self._saver.abandon()
+            self._saver.join()
+            self._checkpoints.use(self._objects)
+            with suppress(RunnerFault):  # they do no harm
+                self._checkpoints.clear()
+
+    def _save_last(self, was_stopped: bool, was_killed: bool) -> None:
+        if self._saver is not None:
+            self._saver.end(was_stopped=was_stopped, was_killed=was_killed)
+
+    def _restore(self) -> None:
+        if self._order.checkpoint is None:
+            return
+        self._work.checkpoint.mkdir()
+        self._checkpoints = Checkpoints(
+            self._order.checkpoint, self._work.checkpoint, self._work.staging, self._objects
+        )
+        found = self._checkpoints.restore()
+        self._lines = [restored_line(found)] if found is not None else []
 
     def deliver(self) -> None:
         """Upload the program's results."""
@@ -147,6 +205,8 @@ class Attempt:
     def _told(self, environment: Mapping[str, str], wheels: Path | None) -> dict[str, str]:
         told = {"PYTHONUNBUFFERED": "1", "HOME": str(self._work.home), **environment}
         told |= {"ARGOSY_IN": str(self._work.inputs), "ARGOSY_OUT": str(self._work.out)}
+        if self._order.checkpoint is not None:
+            told["ARGOSY_CHECKPOINT"] = str(self._work.checkpoint)
         if not os.access("/tmp", os.W_OK):
             told["TMPDIR"] = str(self._work.scratch)
         if wheels is not None:

@@ -40,6 +40,15 @@ class WorkFolder:
         return self.root / "out"
 
     @property
+    def checkpoint(self) -> Path:
+        return self.root / "checkpoint"
+
+    @property
+    def staging(self) -> Path:
+        """The place for links to files that are being saved, on the same file system."""
+        return self.root / "staging"
+
+    @property
     def home(self) -> Path:
         return self.root / "home"
 

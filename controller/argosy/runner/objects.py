@@ -78,9 +78,15 @@ class _Destination:
     sentence: str
 
     @classmethod
-    def of(cls, uri: str, about: Mapping[str, Any] = _NOTHING, condition: Mapping[str, Any] = _NOTHING) -> _Destination:
-        bucket, key = split_address(uri, "the result")
-        return cls({"Bucket": bucket, "Key": key}, about, condition, f"the result {uri} could not be written")
+    def of(
+        cls,
+        uri: str,
+        about: Mapping[str, Any] = _NOTHING,
+        condition: Mapping[str, Any] = _NOTHING,
+        what: str = "the result",
+    ) -> _Destination:
+        bucket, key = split_address(uri, what)
+        return cls({"Bucket": bucket, "Key": key}, about, condition, f"{what} {uri} could not be written")
 
 
 class Objects:
@@ -138,14 +144,19 @@ class Objects:
                 return
             request["ContinuationToken"] = page["NextContinuationToken"]
 
-    def write(self, uri: str, body: bytes) -> None:
+    def write(self, uri: str, body: bytes, what: str = "the result") -> None:
         """A small object, replacing any earlier one."""
-        to = _Destination.of(uri)
+        to = _Destination.of(uri, what=what)
         self._tried(lambda: self._client().put_object(**to.place, Body=body), to.sentence)
 
-    def upload(self, path: Path, uri: str) -> None:
+    def delete(self, uri: str, what: str) -> None:
+        """An object that may be gone already."""
+        bucket, key = split_address(uri, what)
+        self._tried(lambda: self._client().delete_object(Bucket=bucket, Key=key), f"{what} {uri} could not be removed")
+
+    def upload(self, path: Path, uri: str, what: str = "the result") -> None:
         """Write a file, replacing any earlier object."""
-        self._upload(path, _Destination.of(uri))
+        self._upload(path, _Destination.of(uri, what=what))
 
     def upload_once(self, path: Path, uri: str, metadata: Mapping[str, str]) -> bool:
         """A file with S3 user metadata; False if an object was there already, which then stays."""

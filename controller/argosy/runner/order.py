@@ -36,6 +36,15 @@ class Result(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointOrder:
+    """Where the checkpoints of a task belong, an s3:// address that ends in `/`; every_s: 0 = at commits and stops."""
+
+    uri: str
+    attempt: int
+    every_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunnerOrder:
     """The work of a task of a run with a program. part, output, job, inputs: s3:// addresses; output ends in `/`."""
 
@@ -45,6 +54,7 @@ class RunnerOrder:
     job: str | None
     inputs: tuple[str, ...]
     attempt: str | None  # its number, which the part carries as metadata
+    checkpoint: CheckpointOrder | None = None
 
 
 def order_from(environment: Mapping[str, str]) -> RunnerOrder | None:
@@ -62,6 +72,7 @@ def order_from(environment: Mapping[str, str]) -> RunnerOrder | None:
         job=environment.get("ARGOSY_JOB") or None,
         inputs=_inputs(environment.get("ARGOSY_INPUTS") or "[]"),
         attempt=environment.get("ARGOSY_TASK_ATTEMPT") or None,
+        checkpoint=_checkpoint(environment),
     )
 
 
@@ -95,6 +106,18 @@ def _result(text: str) -> Result:
         return Result(text)
     except ValueError as fault:
         raise RunnerFault(WRONG_REQUEST, f"ARGOSY_RESULT is {text!r}; it may be folder, stdout or none") from fault
+
+
+def _checkpoint(environment: Mapping[str, str]) -> CheckpointOrder | None:
+    uri, every = environment.get("ARGOSY_CHECKPOINT_URI"), environment.get("ARGOSY_CHECKPOINT_SECONDS") or "0"
+    if not uri:
+        return None
+    split_address(uri, "the folder of checkpoints")
+    if not uri.endswith("/") or not every.isascii() or not every.isdecimal():
+        said = f"ARGOSY_CHECKPOINT_URI is {uri!r} and ARGOSY_CHECKPOINT_SECONDS {every!r}"
+        raise RunnerFault(WRONG_REQUEST, f"{said}; they may be an address that ends in / and a number of seconds")
+    attempt = environment.get("ARGOSY_TASK_ATTEMPT", "")
+    return CheckpointOrder(uri, int(attempt) if attempt.isdecimal() else 0, float(every))
 
 
 def _inputs(text: str) -> tuple[str, ...]:

@@ -89,6 +89,8 @@ def _timeout_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
     if isinstance(every_s, int) and isinstance(longest_s, int) and every_s >= longest_s:
         too_long = f"must be less than timeout.{ATTEMPT_S}, or no attempt reaches a checkpoint"
         yield Fault("checkpoint.everySeconds", too_long)
+    if isinstance(data.get("checkpoint"), Mapping) and every_s is None and data.get("run") is None:
+        yield Fault("checkpoint.everySeconds", "is required without run: only a program has the folder of checkpoints")
 
 
 def _array_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

@@ -353,8 +353,8 @@ class RunSpec(Strict):
     )
     checkpoint: CheckpointSpec | None = Field(
         default=None,
-        description="Its program saves its work and resumes from there when it is started again. A task that has "
-        "just done so is the first to be stopped for a queue that may take room. Default: it starts over.",
+        description="Its program resumes when it is started again: with run, what is in the folder $ARGOSY_CHECKPOINT "
+        "survives. A task that has just saved is the first to be stopped for a queue that may take room.",
     )
     compat: Literal["aws-batch"] | None = Field(
         default=None,

@@ -15,6 +15,7 @@ from argosy import layout
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.spec import shards
 from argosy.spec.faults import Fault
+from argosy.spec.fields import TIMEOUT_LIMIT_S
 from argosy.spec.program import UNPACKED, listed_inputs
 from argosy.spec.templates import names_used, templates
 
@@ -90,7 +91,9 @@ def _program(data: Mapping[str, Any]) -> dict[str, Any]:
     run = data.get("run")
     if not isinstance(run, (str, list)):
         return {}
-    known = {name: data[name] for name in ("job", "result") if isinstance(data.get(name), str)}
+    known: dict[str, Any] = {name: data[name] for name in ("job", "result") if isinstance(data.get(name), str)}
+    if data.get("checkpoint") is not None:
+        known["checkpoint"] = {"everySeconds": TIMEOUT_LIMIT_S}
     return {
         **known,
         "run": run if isinstance(run, str) else [word for word in run if isinstance(word, str)],

@@ -111,4 +111,7 @@ def program_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> d
         told["ARGOSY_JOB"] = str(spec["job"])
     if spec.get("inputs"):
         told["ARGOSY_INPUTS"] = json.dumps([substitute(uri, values) for uri in spec["inputs"]], separators=(",", ":"))
+    if "checkpoint" in spec:
+        told["ARGOSY_CHECKPOINT_URI"] = values["checkpoints"]
+        told["ARGOSY_CHECKPOINT_SECONDS"] = str(spec["checkpoint"].get("everySeconds", 0))
     return told

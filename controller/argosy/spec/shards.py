@@ -88,6 +88,7 @@ def task_values(spec: Mapping[str, Any], output: str, key: AttemptKey, item: Any
         "count": str(count),
         "output": layout.attempt_uri(output, key.index, key.attempt),
         "part": layout.part_uri(output, key.index, layout.part_suffix(spec)),
+        "checkpoints": layout.checkpoints_uri(output, key.index),
         "runId": key.run_id,
         "attempt": str(key.attempt),
     }

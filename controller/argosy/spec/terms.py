@@ -81,7 +81,7 @@ def terms_of(spec: RunSpec) -> RunTerms:
         owner=spec.owner or "",
         priority=spec.priority or 0,
         preemptible=spec.preemptible,
-        checkpoint_s=float(spec.checkpoint.every_seconds) if spec.checkpoint else 0.0,
+        checkpoint_s=float(spec.checkpoint.every_seconds or 0) if spec.checkpoint else 0.0,
         **_of_resources(spec.resources or ResourcesSpec()),
         **_of_placement(spec.placement),
         **_of_capacity(spec.capacity),

@@ -40,9 +40,14 @@ class RetrySpec(Strict):
 
 
 class CheckpointSpec(Strict):
-    """How often a program saves its work."""
+    """When the folder $ARGOSY_CHECKPOINT of a program is saved: always at a commit, and when a task is stopped."""
 
-    every_seconds: int = Field(ge=1, le=TIMEOUT_LIMIT_S, description="Seconds between two saves of an attempt.")
+    every_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=TIMEOUT_LIMIT_S,
+        description="Seconds between two saves of an attempt. Default: at commits, and when the task is stopped.",
+    )
 
 
 class TimeoutSpec(Strict):

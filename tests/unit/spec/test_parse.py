@@ -440,7 +440,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         ["timeout.attemptDurationSeconds: must be at most 1209600"],
     ),
     ({"checkpoint": {"everySeconds": 0}}, ["checkpoint.everySeconds: must be at least 1"]),
-    ({"checkpoint": {}}, ["checkpoint.everySeconds: is required"]),
+    (
+        {"checkpoint": {}},
+        ["checkpoint.everySeconds: is required without run: only a program has the folder of checkpoints"],
+    ),
     (
         {"checkpoint": {"everySeconds": 600}, "timeout": {"attemptDurationSeconds": 600}},
         [

@@ -115,6 +115,11 @@ class ContainerProcess:
         """The process id, which is also the id of its group."""
         return self._process.pid
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal ended it that it did not handle."""
+        return (self._process.returncode or 0) < 0
+
     def stop(self) -> None:
         """SIGTERM now, SIGKILL after the grace period. Returns at once."""
         self._signal(signal.SIGTERM)

@@ -57,6 +57,7 @@ class ProgramRun:
         self._on_line, self._on_end = on_line, on_end
         self._stopped = threading.Event()  # nothing is fetched or sent any more
         self._asked = False
+        self._was_killed = False
         self._guard = threading.Lock()
         self._child: ContainerProcess | None = None
         self._wake = threading.Event()
@@ -123,14 +124,18 @@ class ProgramRun:
                 copy_stdout_to=ready.copy_stdout_to,
             )
             self._set_up(ready, program)
-            ended = self._main(program)
-            if ended == Ended(0):
-                self._unless_stopped(attempt.deliver)
+            with attempt.saving(program.environment, self._on_line):
+                ended = self._main(program)
+                code = 0 if ended == Ended(0) else ended.exit_code or 1
+                if code == 0 or attempt.needs_saving:
+                    self._unless_stopped(
+                        lambda: attempt.finish(code, was_stopped=self._asked, was_killed=self._was_killed)
+                    )
             return ended
 
     def _prepared(self, attempt: Attempt, order: RunnerOrder) -> Ready:
         """If there is nothing to fetch, no thread is needed."""
-        if order.job is None and not order.inputs:
+        if order.job is None and not order.inputs and order.checkpoint is None:
             return attempt.prepare(self._program.environment)
         return self._unless_stopped(lambda: attempt.prepare(self._program.environment))
 
@@ -174,6 +179,7 @@ class ProgramRun:
             if not ends:  # through a fault of ours
                 child.sweep_up()
         [ended] = ends
+        self._was_killed = child.was_killed
         if child.output_fault is not None and ended == Ended(0):
             raise RunnerFault(TEMPORARY, f"standard output could not be kept: {child.output_fault.strerror}")
         return ended

@@ -283,3 +283,26 @@ def test_a_fault_of_local_mode_still_ends_the_task(tasks: Tasks, capfd: pytest.C
     tasks.shell("echo a line", result="none", on_line=broken, on_end=ends.put)
     assert ends.get(timeout=30) == Ended(75)
     assert "KeyError: 'a line'" in capfd.readouterr().err
+
+
+def test_a_stopped_program_leaves_its_folder_of_checkpoints_to_the_next_attempt(tasks: Tasks, s3: SignedS3) -> None:
+    at = {"ARGOSY_CHECKPOINT_URI": "s3://results/run/checkpoints/0000007/"}
+    script = 'cd "$ARGOSY_CHECKPOINT"; trap "exit 143" TERM; echo 41 > step; echo ready; while :; do sleep 0.02; done'
+    first = tasks.shell(script, changes={**at, "ARGOSY_TASK_ATTEMPT": "1"}, result="none")
+    assert first.line() == "ready"
+    first.running.stop()
+    assert first.end() == Ended(143)
+    assert "run/checkpoints/0000007/1/000001.json" in s3.names()
+    second = tasks.shell('cat "$ARGOSY_CHECKPOINT/step"', changes={**at, "ARGOSY_TASK_ATTEMPT": "2"}, result="none")
+    assert second.end() == Ended(0)
+    assert second.lines() == ["argosy: restored the checkpoint of attempt 1: 1 files, 3 bytes", "41"]
+    assert s3.names() == [] == tasks.left
+
+
+def test_a_program_of_a_lost_instance_is_not_saved(tasks: Tasks, s3: SignedS3) -> None:
+    at = {"ARGOSY_CHECKPOINT_URI": "s3://results/run/checkpoints/0000007/"}
+    task = tasks.shell('echo 1 > "$ARGOSY_CHECKPOINT/step"; echo ready; exec sleep 60', changes=at, result="none")
+    assert task.line() == "ready"
+    task.running.kill()
+    assert task.end().exit_code in (137, 143)
+    assert s3.names() == [] == tasks.left
