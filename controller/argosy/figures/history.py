@@ -40,7 +40,8 @@ FATE_OF_OUTCOME = np.array([4, 0, 1, 1, 2, 2, 1, 3], dtype="u1")
 class Attempts:
     """One row each; shape (rows,). instance: a row of `instances`. started, stopped: seconds after the origin, 0 = not
     known, or not yet. reason: a row of `reasons`.
-    gpu_mask: bit j = the j-th GPU of the instance. damaged: pieces of the history that cannot be read."""
+    gpu_mask: bit j = the j-th GPU of the instance. pulled: seconds, of its image. damaged: pieces of the
+    history that cannot be read."""
 
     index: NDArray[np.uint32]
     attempt: NDArray[np.uint32]
@@ -51,6 +52,7 @@ class Attempts:
     exit_code: NDArray[np.int32]
     reason: NDArray[np.uint32]
     gpu_mask: NDArray[np.uint32]
+    pulled: Floats
     instances: Sequence[str]
     reasons: Sequence[str]
     damaged: int = 0
@@ -95,7 +97,8 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
     damaged = 0
     for page in pages:
         damaged += page.get("damaged", 0)
-        found = {name: column(page["columns"][name]) for name in _COLUMNS}
+        found = {name: column(page["columns"][name]) for name in _COLUMNS if name in page["columns"]}
+        found.setdefault("pulled", np.zeros(len(found["index"]), "u4"))  # of a controller that does not record it
         found["instance"] = _renumbered(found["instance"], page["instances"], instances)
         found["reason"] = _renumbered(found["reason"], page["reasons"], reasons)
         for name in _COLUMNS:
@@ -114,6 +117,7 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
         exit_code=whole["exitCode"],
         reason=whole["reason"],
         gpu_mask=whole["gpuMask"],
+        pulled=whole["pulled"] / TENTHS,
         instances=list(instances),
         reasons=list(reasons),
         damaged=damaged,
@@ -124,8 +128,8 @@ def rows_of_attempts(pages: Sequence[JSON]) -> Iterator[dict[str, Any]]:
     """All pages of ListAttempts, an attempt at a time. Times are epoch seconds, None = not known, or not yet."""
     table, origin = attempts_of(pages), pages[0]["origin"]
     columns = (table.index, table.attempt, table.outcome, table.exit_code, table.reason, table.instance)
-    times = (table.started, table.stopped)
-    for index, attempt, outcome, code, reason, instance, started, stopped in zip(
+    times = (table.started, table.stopped, table.pulled)
+    for index, attempt, outcome, code, reason, instance, started, stopped, pulled in zip(
         *(column.tolist() for column in (*columns, *times)), strict=True
     ):
         yield {
@@ -137,6 +141,7 @@ def rows_of_attempts(pages: Sequence[JSON]) -> Iterator[dict[str, Any]]:
             "instance": table.instances[instance] or None,
             "startedAt": origin + started if started else None,
             "stoppedAt": origin + stopped if stopped else None,
+            "pullSeconds": pulled or None,
         }
 
 
@@ -150,6 +155,7 @@ _COLUMNS = {
     "exitCode": "i4",
     "reason": "u4",
     "gpuMask": "u4",
+    "pulled": "u4",
     "amends": "u1",
 }
 

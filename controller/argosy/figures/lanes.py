@@ -104,7 +104,18 @@ def picture(key: str, said: str) -> Markup:
 
 
 def _where(attempts: Attempts, chosen: Any) -> Attempts:
-    names = ("index", "attempt", "instance", "started", "stopped", "outcome", "exit_code", "reason", "gpu_mask")
+    names = (
+        "index",
+        "attempt",
+        "instance",
+        "started",
+        "stopped",
+        "outcome",
+        "exit_code",
+        "reason",
+        "gpu_mask",
+        "pulled",
+    )
     changed: Mapping[str, Any] = {name: getattr(attempts, name)[chosen] for name in names}
     return replace(attempts, **changed)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 
 def money(usd: float) -> str:
@@ -48,6 +50,12 @@ def clock(iso: str | None) -> str:
 
 def instant(iso: str | None) -> datetime | None:
     return datetime.fromisoformat(iso).astimezone(UTC) if iso else None
+
+
+def start_up(parts: Mapping[str, Any] | None) -> str:
+    """`boot 90 s, pull 1 min 40 s, start 5 s`, of a `startUp`, as far as it is known."""
+    named = [(name, (parts or {}).get(f"{name}Seconds")) for name in ("boot", "pull", "start", "load")]
+    return ", ".join(f"{name} {duration(seconds)}" for name, seconds in named if seconds is not None)
 
 
 def share(part: float, whole: float) -> str:

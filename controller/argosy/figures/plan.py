@@ -10,7 +10,7 @@ import numpy as np
 from argosy.figures import axes, svg
 from argosy.figures.document import Figure, Page, Table, Tile
 from argosy.figures.markup import element
-from argosy.figures.numbers import counted, duration, money, saved
+from argosy.figures.numbers import counted, duration, money, saved, start_up
 
 View = Mapping[str, Any]
 
@@ -41,10 +41,8 @@ def _tiles(reply: View) -> Iterator[Tile]:
     if other is not None:
         less = saved(cost["expected"], other["costUsd"])
         yield Tile("On demand", money(other["costUsd"]), f"this plan costs {less}" if less else other["region"])
-    start, parts = reply.get("startUp"), ("boot", "pull", "start")
-    if reply["instances"] and start:
-        split = ", ".join(f"{each} {duration(start[f'{each}Seconds'])}" for each in parts if start[f"{each}Seconds"])
-        yield Tile("Start-up", money(start["usd"]), split)
+    if reply["instances"] and (told := reply.get("startUp")):
+        yield Tile("Start-up", money(told["usd"]), start_up(told))
     if reply["instanceHours"] is not None:
         yield Tile("Instances", f"{sum(row['count'] for row in reply['instances']):,}", _hours(reply["instanceHours"]))
 

@@ -16,7 +16,7 @@ from argosy.figures import axes, lanes, spending, svg
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.history import TENTHS, Attempts, Fate, Floats
 from argosy.figures.markup import Markup, element
-from argosy.figures.numbers import clock, counted, duration, instant, money, saved, share
+from argosy.figures.numbers import clock, counted, duration, instant, money, saved, share, start_up
 
 View = Mapping[str, Any]
 
@@ -119,6 +119,8 @@ def _tiles(view: View, now: float) -> Iterator[Tile]:
         useful = share(view["usefulUsd"], view["costUsd"])
         yield Tile("Useful", useful, "of the cost went to attempts that succeeded")
     yield Tile("Instances", f"{view['instances']:,}", "have run its tasks")
+    if (told := view.get("startUp")) and told["starts"]:
+        yield Tile("Start-up", money(told["usd"]), start_up(told))
     lost = f"{counted(view['interruptions'], 'interruption')}"
     yield Tile("Attempts", f"{view['attempts']:,}", lost)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, gpu_resets, health, history, reclaim, services, suspended_tasks
+from argosy.lifecycle import charges, gpu_resets, health, history, reclaim, services, start_ups, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -132,8 +132,7 @@ def see(state: State, seen: TaskSeen, now: float, policy: Policy) -> bool:
     if state.attempts["absent_since"][row]:
         state.attempts.set(row, absent_since=0.0)
     services.note_sighting(state, row, seen)
-    if seen.pull_started_at and state.attempts["status"][row] == AttemptStatus.LAUNCHED.value:
-        _note_pull(state, row, seen)
+    start_ups.note_pull(state, row, seen)
     if seen.version <= state.attempts["version"][row]:
         return True
     _note_gpus(state, row, seen.gpu_ids)
@@ -338,6 +337,7 @@ def _adopt(state: State, key: AttemptKey, row: int, arn: str, now: float) -> Non
     table.set(row, status=AttemptStatus.LAUNCHED, launched_at=now, absent_since=0.0)
     run = state.runs[key.run_id]
     run.attempts += 1
+    start_ups.note_boot(run, state.instance_of(row))
     run.note_instance(bytes(table["instance"][row]).decode(), state.instances)
     state.set_task(run, key.index, attempts=key.attempt, launch=0)
 
@@ -354,21 +354,16 @@ def _take_place_again(state: State, row: int) -> None:
 
 def _run(state: State, row: int, seen: TaskSeen, now: float) -> None:
     started_at = seen.started_at or now
-    state.attempts.set(row, status=AttemptStatus.RUNNING, started_at=started_at)
     run = state.run_by_number(int(state.attempts["run"][row]))
+    if run is not None:
+        start_ups.note_start(state, run, row, seen)
+    state.attempts.set(row, status=AttemptStatus.RUNNING, started_at=started_at)
     if run is None:
         return
     state.set_task(run, int(state.attempts["index"][row]), status=TaskStatus.RUNNING)
     run.started_at = run.started_at or started_at
     if run.status is RunStatus.PROVISIONING:
         run.status = RunStatus.RUNNING
-
-
-def _note_pull(state: State, row: int, seen: TaskSeen) -> None:
-    """ECS may tell of a pull while the task is PENDING; with RUNNING and later it no longer matters."""
-    told = {"pull_started_at": seen.pull_started_at, "pull_stopped_at": seen.pull_stopped_at}
-    if seen.last_status not in ("RUNNING", "STOPPED") and any(told[name] > state.attempts[name][row] for name in told):
-        state.attempts.set(row, **told)
 
 
 def _note_gpus(state: State, row: int, gpu_ids: tuple[str, ...]) -> None:
@@ -385,6 +380,7 @@ def _book(state: State, run: Run, row: int, seen: TaskSeen, now: float) -> tuple
     started_at = seen.started_at or float(table["started_at"][row])
     ended_at = seen.stopped_at or float(table["left_at"][row]) or now
     seconds = max(0.0, ended_at - started_at) if started_at else 0.0
+    start_ups.note_start(state, run, row, seen)
     state.set_task(
         run,
         int(table["index"][row]),

@@ -87,4 +87,5 @@ def _known_of(state: State, row: int) -> EndedAttempt:
         launched_at=float(table["launched_at"][row]),
         started_at=float(table["started_at"][row]),
         gpu_mask=int(table["gpu_mask"][row]),
+        pull_s=table.pull_s(row),
     )

@@ -203,6 +203,10 @@ class AttemptTable(ColumnTable):
             self.touched_instances.note(bytes(self["instance"][row]))
         self.set(row, gpu_mask=mask)
 
+    def pull_s(self, row: int) -> float:
+        """How long the attempt pulled its image; 0 = not at all, or not yet, or ECS does not say."""
+        return max(0.0, float(self["pull_stopped_at"][row] - self["pull_started_at"][row]))
+
     def name_task(self, row: int, task_id: str) -> None:
         self.set(row, task_id=task_id.encode())
         self.row_of_task_id[task_id.encode()] = row

@@ -59,6 +59,7 @@ class EndedAttempt(NamedTuple):
     exit_code: int = NO_EXIT_CODE
     reason: int = 0  # row in the run's `reasons`
     gpu_mask: int = 0  # bit j = the j-th registered GPU of the instance
+    pull_s: float = 0.0  # of its image, where ECS said so
     amends: bool = False  # amends the outcome, exit code and reason of an earlier row; the rest is unknown
 
 
@@ -75,6 +76,7 @@ SCHEMA: Mapping[str, tuple[str, Any]] = {
     "exit_code": ("i4", NO_EXIT_CODE),
     "reason": ("u2", 0),
     "gpu_mask": ("u4", 0),
+    "pulled": ("u4", 0),  # tenths of a second
     "amends": ("u1", 0),
 }
 _PLACES = (("instances", "S19"), ("cells", "S20"))  # the table of instances
@@ -113,6 +115,7 @@ class EndedAttempts:
                 exit_code=row["exit_code"],
                 reason=row["reason"],
                 gpu_mask=row["gpu_mask"],
+                pull_s=row["pulled"] / TENTHS,
                 amends=bool(row["amends"]),
             )
 
@@ -144,6 +147,7 @@ def from_rows(rows: Sequence[EndedAttempt]) -> EndedAttempts:
         "exit_code": [row.exit_code for row in rows],
         "reason": [row.reason for row in rows],
         "gpu_mask": [row.gpu_mask for row in rows],
+        "pulled": [round(row.pull_s * TENTHS) for row in rows],
         "amends": [row.amends for row in rows],
     }
     return EndedAttempts(origin, {name: np.array(values[name], dtype=SCHEMA[name][0]) for name in SCHEMA}, places)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from argosy.model.resources import NOTHING, Resources
+from argosy.model.start_ups import Images
 
 LEAST_BILLED_S = 60.0  # EC2 charges by the second, and at least a minute
 
@@ -108,6 +109,7 @@ class Instance:
     console: str = ""  # the end of its console output, redacted, if it never joined the cluster
     reservation: str = ""  # the Capacity Reservation that it takes a place of; "" = none
     empty_by: float = 0.0  # when it has to be empty, because its reservation ends; 0 = never
+    images: Images = field(default_factory=dict)  # that tasks of runs have pulled there
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
 
     @property

@@ -18,6 +18,7 @@ from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import SERVICE_GROUP, Changes, Port, RunTerms, all_bits, changed
 from argosy.model.series import Series
+from argosy.model.start_ups import NO_START, StartUps
 from argosy.model.tasks import TERMINAL, TaskStatus, TaskTable
 
 MOST_GROUPS = 50
@@ -117,8 +118,7 @@ class Run:
     needs: Resources = NOTHING
     host_ports: tuple[Port, ...] = ()  # ports that each of its tasks holds on its instance
     definition_architecture: str = ""  # x86_64 | arm64, as its own task definition says; "" = as its spec says
-    # Whether commands can be run in its tasks. Decided with the definition, and the same for all launches until
-    # the run is prepared again: ECS refuses a client token that is reused with another request.
+    # Whether commands can be run in its tasks. It is fixed until the run is prepared again, as are clients' tokens.
     takes_exec: bool = False
     prepare_after: float = 0.0  # back-off after a failed preparation
     cancelled: bool = False  # by the user
@@ -131,6 +131,7 @@ class Run:
     on_demand_cost_usd: float = 0.0
     costs: dict[str, Costs] = field(default_factory=dict)  # the same by market (`costs.market_of`)
     capped_at: float = 0.0  # when its budget was found to be used up; 0 = it is not
+    start_ups: StartUps = NO_START
     ended: int = 0  # successful attempts: their durations give the expected duration of the rest
     ended_seconds: float = 0.0  # of all of them together
     shortest_s: float = 0.0  # 0 = none has ended
@@ -329,8 +330,7 @@ class Run:
 
     def expected_seconds(self, guess_s: float) -> float:
         """Expected duration of an attempt: the mean of earlier ones, otherwise the spec's. If neither is known: the
-        longest allowed time if the run is to finish at any cost, otherwise `guess_s`. Never longer than allowed, and
-        never 0: budgets divide by it, and ECS may show the same time for the start and end of an attempt."""
+        longest allowed if the run is to finish at any cost, otherwise `guess_s`. At most what is allowed, and not 0."""
         longest_s = self.terms.attempt_timeout_s or math.inf
         said = self.mean_seconds(self.terms.expected_seconds)
         if said is None:

@@ -70,6 +70,12 @@ def seconds_of(terms: RunTerms, records: Iterable[RunRecord]) -> Seconds:
     )
 
 
+def pulled_s(records: Iterable[RunRecord], image: str) -> float | None:
+    """The mean pull of the image by earlier runs that pulled it; None = none did. records: newest first."""
+    seen = [each.start_ups for each in records if each.image == image and each.start_ups.pulls][:_PAST_RUNS]
+    return sum(each.pull_s for each in seen) / sum(each.pulls for each in seen) if seen else None
+
+
 def _scale(record: RunRecord, terms: RunTerms) -> float:
     """How many times larger a shard of this run is than one of the earlier run."""
     was, is_now = record.shard_size, terms.shard_size

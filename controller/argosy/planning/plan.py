@@ -16,7 +16,7 @@ from argosy.model.pools import Offer
 from argosy.model.purchases import PurchaseMode
 from argosy.model.state import State
 from argosy.model.wording import dollars
-from argosy.planning.forecast import PULL_BYTES_PER_S, Forecast, pull_seconds
+from argosy.planning.forecast import PULL_BYTES_PER_S, Forecast
 from argosy.planning.question import PlanQuestion
 from argosy.planning.relaxations import relaxations
 from argosy.scheduler.buying.reasons import market_answer
@@ -85,14 +85,13 @@ def _finite(number: float) -> float | None:
 def _image(question: PlanQuestion) -> dict[str, float] | None:
     """The size of the run's image, and how long a new instance pulls it; None if ECR does not tell."""
     size = question.image_bytes
-    return {"bytes": size, "pullSeconds": pull_seconds(size)} if size else None
+    return {"bytes": size, "pullSeconds": question.pull_s} if size else None
 
 
 def _start_up(question: PlanQuestion, found: Forecast) -> dict[str, float | None]:
     """Seconds from the launch of a new instance to a task that runs there, in their parts, and the cost of boots and
     pulls on all instances to buy. pullSeconds: None = not known, and not counted."""
-    image, policy = _image(question), question.moment.policy
-    pull_s = image["pullSeconds"] if image else None
+    policy, pull_s = question.moment.policy, question.pull_s or None
     usd_per_hour = sum(each.instances * each.offer.price_usd_per_hour for each in found.bought)
     return {
         "bootSeconds": policy.boot_s,
@@ -134,9 +133,8 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
     ]
     if (image := _image(question)) is not None:
         size, seconds = image["bytes"] / 2**20, image["pullSeconds"]
-        said.append(
-            f"a new instance pulls the image of {size:,.0f} MiB in {seconds:,.0f} s ({PULL_BYTES_PER_S >> 20} MiB/s)"
-        )
+        source = f"{PULL_BYTES_PER_S >> 20} MiB/s" if question.pulled_s is None else "as earlier runs did"
+        said.append(f"a new instance pulls the image of {size:,.0f} MiB in {seconds:,.0f} s ({source})")
     if found.here:
         said.append(f"{found.here:,} places on current instances stay free for it")
     if any(each.offer.purchase.is_reserved for each in found.bought):

@@ -34,6 +34,12 @@ class PlanQuestion:
     warnings: Sequence[str] = ()  # what the run's submitter would be warned of
     owner: str = ""  # proven; "" = unproven
     image_bytes: int = 0  # of the run's image, compressed; 0 = unknown
+    pulled_s: float | None = None  # how long earlier runs pulled it on average; None = none did
+
+    @property
+    def pull_s(self) -> float:
+        """How long a new instance pulls the image; 0 = not known."""
+        return pull_seconds(self.image_bytes) if self.pulled_s is None else self.pulled_s
 
     def on_copy(self, terms: RunTerms, needs: Resources | None = None) -> tuple[Moment, Run]:
         """A moment with a copy of the state in which the run is prepared and waits for places. needs: None = the
@@ -46,7 +52,7 @@ class PlanQuestion:
     def forecast(self, terms: RunTerms, needs: Resources | None = None, offers_at: float | None = None) -> Forecast:
         """For the run with other terms or other needs than the question's. offers_at: as in `forecast.forecast`."""
         moment, run = self.on_copy(terms, needs)
-        return forecast(moment, run, self.seconds, offers_at, pull_seconds(self.image_bytes))
+        return forecast(moment, run, self.seconds, offers_at, self.pull_s)
 
 
 def with_run(moment: Moment, terms: RunTerms, needs: Resources, task_count: int = 1) -> tuple[Moment, Run]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from argosy.client import start_ups
 from argosy.client.access import Access
 from argosy.client.errors import ArgosyError, InvalidInput, error_code
 from argosy.client.logs import LogStream, stream_of
@@ -203,9 +204,9 @@ class RunHandle:
 
     def explain(self, index: int | None = None) -> dict[str, Any]:
         """Why its tasks wait and what would help, ExplainRun's reply. index: of one of its tasks, whose own state is
-        added."""
+        added, with the parts of its last attempt's start."""
         with explained():
-            return self.access.api.explain(self.id, index)
+            return start_ups.explained(self.access, self.id, index)
 
     def logs(self, index: int, attempt: int | None = None) -> list[str]:
         """The output of a task, line by line. attempt: from 1; None = the last one."""
@@ -227,8 +228,8 @@ class RunHandle:
         return frame_of(self.rows(partial))
 
     def attempts(self) -> list[dict[str, Any]]:
-        """Every attempt that it had: index, attempt, outcome, exitCode, reason, instance, startedAt, stoppedAt. Times
-        are epoch seconds, None if there is none yet."""
+        """Every attempt that it had: index, attempt, outcome, exitCode, reason, instance, startedAt, stoppedAt and
+        pullSeconds. Times are epoch seconds, None if there is none yet."""
         from argosy.figures.history import rows_of_attempts
 
         with explained():

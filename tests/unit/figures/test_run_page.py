@@ -42,6 +42,14 @@ def test_the_tiles_are_the_views_figures() -> None:
     assert shown["Succeeded"] == f"{view['tasks']['succeeded']:,}"
     assert shown["Attempts"] == "900"
     assert shown["Cost"] == f"${view['costUsd']:.2f}"
+    assert "Start-up" not in shown
+
+
+def test_a_tile_splits_the_start_up_of_a_run_whose_tasks_have_started() -> None:
+    view, told, pages = history(40, 900)
+    view["startUp"] = {"bootSeconds": 93.0, "pullSeconds": 81.0, "startSeconds": 2.0, "starts": 9, "usd": 1.5}
+    found = next(each for each in run_page(view, told, attempts_of(pages)).tiles if each.label == "Start-up")
+    assert (found.value, found.note) == ("$1.50", "boot 1m 33s, pull 1m 21s, start 2.0 s")
 
 
 def test_every_picture_has_a_table_whose_last_row_is_the_end() -> None:
@@ -239,6 +247,7 @@ def test_attempts_have_one_fate_each_and_those_that_never_started_ran_no_time() 
         exit_code=np.zeros(9, "i4"),
         reason=np.zeros(9, "u4"),
         gpu_mask=np.zeros(9, "u4"),
+        pulled=np.zeros(9),
         instances=["i-1"],
         reasons=[""],
     )

@@ -26,6 +26,7 @@ ROWS = st.builds(
     exit_code=st.integers(-255, 255),
     reason=st.integers(0, 201),
     gpu_mask=st.integers(0, 2**32 - 1),
+    pull_s=st.integers(0, 10**6).map(lambda tenths: tenths / 10),
     amends=st.just(False),
 )
 

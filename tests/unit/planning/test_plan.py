@@ -11,9 +11,10 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
 from argosy.model.policy import Policy
 from argosy.model.pools import ReservationSeen
+from argosy.model.start_ups import StartUps
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
-from argosy.planning.forecast import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, seconds_of
+from argosy.planning.forecast import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, pulled_s, seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion
 from argosy.spec.terms import terms_of_form
@@ -43,6 +44,7 @@ def planned(
     notes: tuple[str, ...] = (),
     policy: Policy = POLICY,
     image_bytes: int = 0,
+    pulled_s: float | None = None,
     **overrides: Any,
 ) -> Any:
     form = spec(**overrides)
@@ -56,6 +58,7 @@ def planned(
         home="us-east-1",
         warnings=notes,
         image_bytes=image_bytes,
+        pulled_s=pulled_s,
     )
     return plan_run(question)
 
@@ -276,6 +279,26 @@ def test_the_time_to_pull_the_image_is_part_of_the_start_and_changes_no_purchase
     assert found["startUp"] == {**parts, "usd": pytest.approx(usd * 200 / 3600)}
     assert without["startUp"] == {**parts, "pullSeconds": None, "usd": pytest.approx(usd * 100 / 3600)}
     assert not any("pulls the image" in each for each in without["assumptions"])
+
+
+def test_a_plan_believes_the_pulls_of_earlier_runs_more_than_the_size_of_the_image() -> None:
+    known, guessed = planned(state_with(*CPU), pulled_s=30.0), planned(state_with(*CPU), image_bytes=5_000 << 20)
+    assert known["startUp"]["pullSeconds"] == 30.0
+    assert known["seconds"]["expected"] < guessed["seconds"]["expected"]
+    both = planned(state_with(*CPU), pulled_s=30.0, image_bytes=5_000 << 20)
+    assert "a new instance pulls the image of 5,000 MiB in 30 s (as earlier runs did)" in both["assumptions"]
+
+
+def test_the_mean_pull_is_that_of_the_runs_that_pulled_this_image() -> None:
+    of = RunRecord.of_unreadable("a-20261121-000000-aaaa")
+    records = [
+        replace(of, image="a", start_ups=StartUps(pulls=3, pull_s=90.0)),
+        replace(of, image="a", start_ups=StartUps(pulls=1, pull_s=50.0)),
+        replace(of, image="b", start_ups=StartUps(pulls=9, pull_s=9.0)),
+        replace(of, image="a"),
+    ]
+    assert pulled_s(records, "a") == 35.0
+    assert pulled_s(records, "c") is None
 
 
 def test_a_plan_takes_what_is_reserved_first_and_says_who_pays_for_it() -> None:

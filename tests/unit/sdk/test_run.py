@@ -55,8 +55,8 @@ def run_of(world: World, endpoint_url: str | None = None, **view: Any) -> argosy
     return client_of(world, endpoint_url).runs(1)[0]
 
 
-def asked(world: World) -> dict[str, Any]:
-    return world.functions.requests[-1]
+def asked(world: World, place: int = -1) -> dict[str, Any]:
+    return world.functions.requests[place]
 
 
 def test_it_says_what_was_seen_last() -> None:
@@ -145,9 +145,9 @@ def test_it_is_changed_by_the_names_of_its_spec() -> None:
 
 
 def test_why_it_waits_is_the_apis_own_answer() -> None:
-    world = World().answers("ExplainRun", {"sentence": "no capacity"})
-    assert run_of(world).explain(3) == {"sentence": "no capacity"}
-    assert asked(world) == {"action": "ExplainRun", "runId": RUN_ID, "index": 3}
+    world = World().answers("ExplainRun", {"sentence": "no capacity"}).answers("DescribeTask", {"attempts": []})
+    assert run_of(world).explain(3) == {"sentence": "no capacity", "startUp": None}
+    assert asked(world, -2) == {"action": "ExplainRun", "runId": RUN_ID, "index": 3}
 
 
 def logged(*attempts: int) -> argosy.Run:
@@ -183,7 +183,7 @@ def test_all_attempts_are_rows() -> None:
     rows = run_of(world).attempts()
     assert len(rows) == 40
     assert set(rows[0]) == {
-        *("index", "attempt", "outcome", "exitCode", "reason", "instance", "startedAt", "stoppedAt"),
+        *("index", "attempt", "outcome", "exitCode", "reason", "instance", "startedAt", "stoppedAt", "pullSeconds"),
     }
     assert {row["outcome"] for row in rows} <= {"succeeded", "failed", "interrupted", "lost", "running", "cancelled"}
     assert view["attempts"] >= 40

@@ -45,6 +45,7 @@ _COLUMNS = (  # of a reply: name, dtype, column of `EndedAttempts`
     ("exitCode", "<i2", "exit_code"),
     ("reason", "<u2", "reason"),
     ("gpuMask", "<u4", "gpu_mask"),
+    ("pulled", "<u4", "pulled"),
     ("amends", "<u1", "amends"),
 )
 
@@ -169,6 +170,7 @@ def live_attempts(state: State, record: RunRecord) -> list[EndedAttempt]:
             launched_at=float(table["launched_at"][row]),
             started_at=float(table["started_at"][row]),
             gpu_mask=int(table["gpu_mask"][row]),
+            pull_s=table.pull_s(row),
         )
         for row in rows.tolist()
     ]
@@ -227,9 +229,25 @@ def task_view(record: RunRecord, row: EndedAttempt, cluster: str, log: Mapping[s
         "reason": reason_of(record, row.reason),
         "gpus": [bit for bit in range(32) if row.gpu_mask >> bit & 1],
         "gpuIds": _gpu_ids(instance, row.gpu_mask),
+        "startUp": _start_up(record, row, instance),
         "region": region or None,
         "logGroup": log["group"],
         "logStream": stream,
+    }
+
+
+def _start_up(record: RunRecord, row: EndedAttempt, instance: Instance | None) -> JSON:
+    """The parts of its start as in PlanRun's `startUp`; None = not known, or not over yet. usd: its part of its
+    instance while it pulled and started. bootSeconds: of its instance, whether or not it waited for that."""
+    started = row.launched_at and row.started_at
+    waited_s = max(row.pull_s, row.started_at - row.launched_at) if started else None
+    booted = instance is not None and instance.registered_at > instance.launched_at > 0
+    usd_per_s = None if instance is None else instance.price_usd_per_hour * record.needs.share_of(instance.size) / 3600
+    return {
+        "bootSeconds": instance.registered_at - instance.launched_at if instance is not None and booted else None,
+        "pullSeconds": row.pull_s if started and row.pull_s else None,
+        "startSeconds": None if waited_s is None else waited_s - row.pull_s,
+        "usd": None if waited_s is None or usd_per_s is None else waited_s * usd_per_s,
     }
 
 

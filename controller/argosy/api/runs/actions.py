@@ -26,7 +26,7 @@ from argosy.spec.faults import Fault, SpecError
 
 def _describe(context: RequestContext, request: requests.DescribeRun, request_id: str) -> dict[str, Any]:
     record = costs.of_run(context.store, context.record(request.run_id), context.now(), context.policy)
-    view = views.full_run_view(record)
+    view = {**views.full_run_view(record), "startUp": costs.start_up_view(record)}
     if "cost" in request.include:
         view["cost"] = {**views.cost_view(record), "estimates": estimates(record, context.policy.data_cell)}
     if "standing" in request.include:

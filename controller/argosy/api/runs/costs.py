@@ -83,6 +83,25 @@ def of_run(store: Store, record: RunRecord, now: float, policy: Policy) -> RunRe
     return record
 
 
+def start_up_view(record: RunRecord) -> JSON:
+    """What starting has taken, as a mean, under the names of PlanRun's `startUp`; None = none was seen. usd: of boots,
+    and of its attempts' parts of instances while these pulled its image."""
+    seen = record.start_ups
+    return {
+        "bootSeconds": _mean(seen.boot_s, seen.boots),
+        "pullSeconds": _mean(seen.pull_s, seen.pulls),
+        "startSeconds": _mean(seen.start_s, seen.starts),
+        "boots": seen.boots,
+        "pulls": seen.pulls,
+        "starts": seen.starts,
+        "usd": summed(record.costs.values()).boot + seen.pull_usd,
+    }
+
+
+def _mean(total: float, count: int) -> float | None:
+    return total / count if count else None
+
+
 def estimates(record: RunRecord, home: str) -> JSON:
     """USD beyond the run's ledger. home: the Region of the deployment's registry; "" if traffic is not priced."""
     shares = _shares(record)

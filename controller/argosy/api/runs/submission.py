@@ -25,7 +25,7 @@ from argosy.model.runs import RunStatus
 from argosy.model.stored import documents
 from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.run_record import RunRecord
-from argosy.planning.forecast import seconds_of
+from argosy.planning.forecast import pulled_s, seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion
 from argosy.ports import AlreadyExists, Key, Store
@@ -244,6 +244,7 @@ def _plan(context: RequestContext, request: requests.PlanRun, request_id: str) -
         warnings=[*about_limits, *admission.notes],
         owner=context.owner,
         image_bytes=context.sources.image_bytes(admission.image),
+        pulled_s=pulled_s(records, admission.image) if admission.image else None,
     )
     return plan_run(question)
 

@@ -122,6 +122,7 @@ class _RowsOfRun:
                 "instance": each["instance"],
                 "startedAt": _epoch(each["startedAt"]),
                 "stoppedAt": _epoch(each["stoppedAt"]),
+                "pullSeconds": (each.get("startUp") or {}).get("pullSeconds"),
             }
 
     def _of_all(self) -> Iterator[JSON]:

@@ -10,11 +10,12 @@ import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
-from argosy.cli.figures import counted, duration, instant, money
+from argosy.cli.figures import counted, duration, instant, money, start_up
 from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 from argosy.cli.typed_values import FORMS, moment
+from argosy.client import start_ups
 from argosy.client.api import ApiError
 from argosy.client.errors import ArgosyError
 from argosy.model.resources import said_vcpus
@@ -39,7 +40,7 @@ def explain(
     if None not in (index, task) and index != task:
         raise CliError(f"TASK is {index} and --task is {task}: name one task.")
     wanted = task if index is None else index
-    reply = session.api.explain(run, wanted) if at is None else _then(session, run, wanted, at)
+    reply = start_ups.explained(session.access, run, wanted) if at is None else _then(session, run, wanted, at)
     if session.wants_json:
         session.print_json(reply)
         return
@@ -129,6 +130,10 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
         reason = f": {task['reason']}" if task["reason"] else ""
         lines.append(f"task {task['index']}: {task['status']}, {task['attempts']} attempts{back_off}{reason}")
+    if parts := start_up(reply.get("startUp")):
+        usd = reply["startUp"]["usd"]
+        cost = f"; pull and start cost {money(usd)} of its instance" if usd is not None else ""
+        lines.append(f"its last attempt started up: {parts}{cost}")
     for each in reply.get("sharedGpus", ()):
         devices = ", ".join(f"GPU {place} {_device(device)}" for place, device in enumerate(each["gpuDevices"]))
         lines.append(f"{each['instanceId']} ({each['instanceType']}): {devices}")

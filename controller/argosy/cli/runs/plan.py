@@ -95,7 +95,8 @@ def _rows(reply: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows.append(("cost", between(reply["costUsd"], figures.money)))
     rows.append(("ends after", between(reply["seconds"], figures.duration)))
     if reply["instances"] and (told := reply.get("startUp")):
-        rows.append(("start-up", _start_up(told)))
+        usd = figures.money(told["usd"])
+        rows.append(("start-up", f"{figures.start_up(told)} on each new instance: {usd} of the cost"))
     other = reply["onDemand"]
     if other is not None:
         less = figures.saved(reply["costUsd"]["expected"], other["costUsd"])
@@ -103,13 +104,6 @@ def _rows(reply: Mapping[str, Any]) -> list[tuple[str, str]]:
         end = f"; this plan costs {less}" if less else ""
         rows.append(("on demand", f"{figures.money(other['costUsd'])} in {other['region']} ({types}){end}"))
     return rows
-
-
-def _start_up(told: Mapping[str, Any]) -> str:
-    """`boot 90 s, pull 100 s, start 5 s on each new instance: $0.12 of the cost`."""
-    parts = [(name, told[f"{name}Seconds"]) for name in ("boot", "pull", "start")]
-    listed = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in parts if seconds is not None)
-    return f"{listed} on each new instance: {figures.money(told['usd'])} of the cost"
 
 
 def between(given: Mapping[str, float], shown: Any) -> str:

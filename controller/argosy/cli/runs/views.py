@@ -64,6 +64,7 @@ def facts(view: View) -> RenderableType:
         ("attempts", attempts(view)),
         ("instances", f"{view['instances']:,} used{_gpus(view)}"),
         ("cost", figures.cost(view) + figures.useful(view)),
+        ("start-up", figures.started_up(view)),
         ("limits", figures.caps(view)),
         ("deadline", figures.deadline(view)),
         ("changed", changes(view)),

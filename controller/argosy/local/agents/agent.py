@@ -24,7 +24,6 @@ from typing import Any
 from argosy.local.agents.execution import TaskExecution, TaskReport
 from argosy.local.agents.log_shipper import LogShipper
 from argosy.local.containers.container import Surroundings
-from argosy.local.containers.images import CannotPullError
 from argosy.local.containers.runtime import Runtime
 from argosy.local.gpus import Gpu
 from argosy.local.mps import MpsDaemon
@@ -297,11 +296,7 @@ class Agents:
 
     def _pull(self, instance: _Instance, execution: TaskExecution) -> None:
         """In a separate thread: a build takes minutes, and must not hold up the other agents."""
-        for reference in execution.images:
-            try:
-                self._runtime.pull(reference)
-            except CannotPullError:
-                break  # `start` gets the same fault and reports it
+        execution.pull(self._runtime)
         self._messages.put(lambda: self._pulled(instance, execution))
 
     def _pulled(self, instance: _Instance, execution: TaskExecution) -> None:
@@ -329,6 +324,7 @@ class Agents:
                 status=said.status,
                 containers=said.containers,
                 **({"reason": said.reason} if said.reason else {}),
+                **(dict(zip(("pullStartedAt", "pullStoppedAt"), said.pulled, strict=True)) if said.pulled else {}),
             )
             if said.status == "STOPPED":
                 self._told_of_end(lambda: self._ended(instance, said.task_arn))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,6 +33,7 @@ class TaskReport:
     containers: list[dict[str, Any]]
     reason: str | None = None
     impaired: str = ""  # what is wrong with a GPU of its instance
+    pulled: tuple[float, float] | None = None  # begin and end of the pull of its images, epoch seconds
 
 
 class TaskExecution:
@@ -59,6 +62,7 @@ class TaskExecution:
         self._tell_health = tell_health
         self._watchers: dict[str, HealthWatcher] = {}
         self._silent = self._has_lines = False
+        self._pull: tuple[float, float] | None = None
         self._told = False  # STOPPED is reported once
         self._started = threading.Event()  # RUNNING must be reported before STOPPED
 
@@ -68,14 +72,17 @@ class TaskExecution:
         return str(self._task.get("group", "")).startswith(SERVICE_GROUP)
 
     @property
-    def images(self) -> list[str]:
-        """The definitions and overrides of its containers."""
-        return [each["image"] for each in self._definition["containerDefinitions"]]
-
-    @property
     def lives(self) -> bool:
         """Whether one of its containers has not ended yet."""
         return bool(self._alive())
+
+    def pull(self, runtime: Runtime) -> None:
+        """Its images, one after the other. `start` reports what cannot be pulled."""
+        began = time.time()
+        with suppress(CannotPullError):
+            for each in self._definition["containerDefinitions"]:
+                runtime.pull(each["image"])
+        self._pull = began, time.time()
 
     def start(self, runtime: Runtime, shipper: LogShipper, around: Surroundings) -> None:
         """Pull, then start every container; anything that fails becomes the task's last report."""
@@ -97,7 +104,7 @@ class TaskExecution:
             self._launch(each, runtime, shipper)
         try:
             if any(name not in self._ended for name in self._processes):
-                self._tell(TaskReport(self.task_arn, "RUNNING", self._containers("RUNNING")))
+                self._tell(TaskReport(self.task_arn, "RUNNING", self._containers("RUNNING"), pulled=self._pull))
                 self._watch_health()
         finally:
             self._started.set()  # the thread that reports the end must not wait forever

@@ -24,6 +24,7 @@ from argosy.model.runs import (
     TaskStretch,
 )
 from argosy.model.services.ports import TaskPort
+from argosy.model.start_ups import NO_START, StartUps
 from argosy.model.tasks import TaskStatus, TaskTable
 
 NO_COUNTS = (0,) * len(TaskStatus)
@@ -67,6 +68,7 @@ class RunRecord:
     max_hourly_usd: float | None = None
     drains_at_cap: bool = True
     attempt_timeout_s: float = 0.0
+    start_ups: StartUps = NO_START
     ended: int = 0
     ended_seconds: float = 0.0
     shortest_s: float = 0.0
@@ -270,6 +272,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "costs": _costs,
     "steering": Steering.from_json,
     "failures": _failures,
+    "start_ups": lambda row: StartUps(*row[: len(StartUps._fields)]),
     "history": lambda rows: tuple(HistoryPart(*row) for row in rows),
     "failure_groups": lambda rows: tuple(FailureGroup(*row) for row in rows),
 }

@@ -67,6 +67,9 @@ class AgentBehaviour:
     """Exit code that every task reports when the operating system shuts down; None = nothing is reported."""
 
 
+CHECK_S = 0.2  # of the manifest of an image that is there
+
+
 class Timetable(Protocol):
     """The part of a world that an agent needs."""
 
@@ -99,7 +102,7 @@ class VirtualAgent:
     gpu_victims: set[str] = field(default_factory=set)
     """ARNs of the tasks that failed for it."""
     _images: dict[str, float] = field(default_factory=dict)
-    """When each image is there, if `pulls_go_on`."""
+    """When each image is there; those that are being pulled only if `pulls_go_on`."""
     _unsent: list[JSON] = field(default_factory=list)
     _ports: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -180,11 +183,18 @@ class VirtualAgent:
             self.ecs.submit_task_state_change(cluster=self.cluster, **change)
 
     def pull_left_s(self, image: str, whole_s: float) -> float:
-        """How long the image's pull takes, less what is done. An endless one stands for a stuck task, not an image."""
-        if not self.behaviour.pulls_go_on or whole_s == float("inf"):
+        """How long the image's pull takes, less what is done: of an image that is there, only its check. An endless one
+        stands for a stuck task, not an image."""
+        if whole_s == float("inf"):
             return whole_s
-        there_at = self._images.setdefault(image, self.clock() + whole_s)
-        return max(0.0, min(whole_s, there_at - self.clock()))
+        if self.behaviour.pulls_go_on:
+            self._images.setdefault(image, self.clock() + whole_s)
+        there_at = self._images.get(image, self.clock() + whole_s)
+        return min(whole_s, max(CHECK_S, there_at - self.clock()))
+
+    def pulled(self, image: str) -> None:
+        """It is there from now on."""
+        self._images.setdefault(image, self.clock())
 
     def free_port(self, arn: str, number: int) -> int:
         """The lowest of Docker's ports that no other task here has."""

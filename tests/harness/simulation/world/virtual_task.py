@@ -54,6 +54,9 @@ class TaskAgent(Protocol):
     def pull_left_s(self, image: str, whole_s: float) -> float:
         """How long the image's pull takes, less what is done."""
 
+    def pulled(self, image: str) -> None:
+        """It is there from now on."""
+
     def free_port(self, arn: str, number: int) -> int:
         """Port of its instance for one of a task's ports; always the same one."""
 
@@ -81,6 +84,7 @@ class VirtualTask:
         self._agent = agent
         self._behaviour = behaviour
         self._definition = definition
+        self._image = str(definition["containerDefinitions"][0]["image"])
         self._running = False
         self.pull_started_at = self.started_at = agent.clock()
         self._watches: dict[str, HealthWatch] = {}
@@ -90,8 +94,7 @@ class VirtualTask:
         """The image is pulled first."""
         if self._agent.tells_pulls():
             self._agent.report({"task": self.arn, "status": "PENDING", "pullStartedAt": self.pull_started_at})
-        image = str(self._definition["containerDefinitions"][0]["image"])
-        self._later(self._agent.pull_left_s(image, self._behaviour.pull_s), self._pulled)
+        self._later(self._agent.pull_left_s(self._image, self._behaviour.pull_s), self._pulled)
 
     def stop(self) -> None:
         """SIGTERM, and SIGKILL at the stop time-out. A task that does not run yet ends without an exit code."""
@@ -123,6 +126,7 @@ class VirtualTask:
         if self._behaviour.cannot_start is not None:
             self._end(None, self._behaviour.cannot_start, self._behaviour.cannot_start)
             return
+        self._agent.pulled(self._image)
         self._running, self.started_at = True, self._agent.clock()
         pulled = {"pullStartedAt": self.pull_started_at, "pullStoppedAt": self._agent.clock()}
         self._agent.report({"task": self.arn, "status": "RUNNING", "containers": self._containers("RUNNING"), **pulled})

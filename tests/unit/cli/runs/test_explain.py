@@ -34,7 +34,8 @@ def reply(state: State, index: int | None = None) -> dict[str, Any]:
 
 
 def printed(state: State, *arguments: str, index: int | None = None) -> str:
-    result = World().answers("ExplainRun", reply(state, index)).argosy("explain", RUN_ID, *arguments)
+    world = World().answers("ExplainRun", reply(state, index)).answers("DescribeTask", {"attempts": []})
+    result = world.argosy("explain", RUN_ID, *arguments)
     assert (result.exit_code, result.stderr) == (0, "")
     return result.stdout
 

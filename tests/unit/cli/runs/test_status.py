@@ -77,6 +77,14 @@ def test_status_of_a_running_run() -> None:
     golden("status-running", result.stdout)
 
 
+def test_status_splits_the_start_up_once_a_task_has_started() -> None:
+    parts = {"bootSeconds": 93.0, "pullSeconds": None, "startSeconds": 2.0, "starts": 9, "usd": 1.5}
+    said = World().answers("DescribeRun", run_view(startUp=parts)).argosy("status", RUN_ID).stdout
+    assert "start-up     boot 1m 33s, start 2.0 s: $1.50 of the cost" in said
+    none = World().answers("DescribeRun", run_view(startUp={**parts, "starts": 0})).argosy("status", RUN_ID).stdout
+    assert "start-up" not in none
+
+
 def test_status_of_a_failed_run_names_the_failures_and_their_log() -> None:
     view = ended(
         "PARTIAL", tasks=tasks(succeeded=17, failed=1), failures=[FAILURE], statusReason="1 task failed", gpus=1

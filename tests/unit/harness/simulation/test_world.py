@@ -11,7 +11,7 @@ import pytest
 from argosy.emulator.ec2.service import Ec2Setup
 from tests.fakes.ec2_cloud import NAMED
 from tests.fakes.worlds import ended, grown, instances, run, task, world
-from tests.harness.simulation.world.agent import AgentBehaviour
+from tests.harness.simulation.world.agent import CHECK_S, AgentBehaviour
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.harness.simulation.world.world import World
 
@@ -93,6 +93,18 @@ def test_a_task_is_pulled_runs_and_ends_as_the_workload_says() -> None:
     seen = task(made, arn)
     assert (seen["pullStoppedAt"] - seen["pullStartedAt"]).total_seconds() == 5.0
     assert seen["containers"][0]["reason"] == "boom"
+
+
+def test_an_image_that_is_there_is_only_checked_and_each_instance_pulls_for_itself() -> None:
+    made = world(TaskBehaviour(pull_s=60, duration_s=10))
+    pulls = []
+    for expected in (60.0, CHECK_S):
+        grown(made)
+        arn = run(made)
+        made.run_for(100)
+        seen = task(made, arn)
+        pulls.append((seen["pullStoppedAt"] - seen["pullStartedAt"]).total_seconds())
+        assert pulls[-1] == pytest.approx(expected)
 
 
 def test_an_image_may_be_unpullable() -> None:

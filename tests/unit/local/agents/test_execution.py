@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,28 @@ def test_stopped_is_reported_only_when_the_log_is_complete(
         [{"containerName": "main", "status": "STOPPED", "exitCode": 0}],
     )
     execution.join(120)
+
+
+def test_the_time_of_a_pull_is_reported_with_running(images: ImageStore, shipper: LogShipper, logs: SlowLogs) -> None:
+    logs.let_through.set()
+    reports: queue.Queue[TaskReport] = queue.Queue()
+    execution = TaskExecution(TASK, DEFINITION, reports.put)
+    before = time.time()
+    execution.pull(images)
+    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    pulled = reports.get(timeout=30).pulled
+    assert pulled is not None
+    assert before <= pulled[0] <= pulled[1] <= time.time()
+    execution.join(120)
+
+
+def test_a_pull_that_fails_is_reported_by_the_start(images: ImageStore, shipper: LogShipper) -> None:
+    reports: queue.Queue[TaskReport] = queue.Queue()
+    other = {"containerDefinitions": [{**DEFINITION["containerDefinitions"][0], "image": "argosy/none"}]}
+    execution = TaskExecution(TASK, other, reports.put)
+    execution.pull(images)
+    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    assert str(reports.get(timeout=30).reason).startswith("CannotPullContainerError")
 
 
 def test_a_log_group_that_does_not_exist_is_the_reason_and_nothing_is_started(
