@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import highspy
@@ -86,8 +86,10 @@ def cheapest_usd(
     needs: Sequence[Size],
     counts: Sequence[int],
     most_tasks: Sequence[int] | None = None,
+    takes: Callable[[int, tuple[int, ...]], bool] = lambda _pool, _pattern: True,
 ) -> float:
-    """The exact optimum: a whole-number programme over every pattern of every pool. AssertionError if there is none."""
+    """The exact optimum: a whole-number programme over every pattern of every pool that it `takes`. AssertionError if
+    there is none."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("mip_rel_gap", 0.0)
@@ -98,7 +100,8 @@ def cheapest_usd(
         solver.addRow(-highspy.kHighsInf, float(depth), 0, none, none.astype(float))
     columns = 0
     for pool, size in enumerate(sizes):
-        for pattern in all_patterns(size, needs, counts, most_tasks[pool] if most_tasks else 1 << 40):
+        fitting = all_patterns(size, needs, counts, most_tasks[pool] if most_tasks else 1 << 40)
+        for pattern in (each for each in fitting if takes(pool, each)):
             rows = [*[s for s, n in enumerate(pattern) if n], len(counts) + pool]
             amounts = [*[float(n) for n in pattern if n], 1.0]
             at = np.array(rows, dtype=np.int32)

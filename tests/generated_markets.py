@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from argosy.catalogue.lookup import load_catalogue
 from argosy.market.allocation.problem import Offered, Problem, TaskShapes
 
 VCPUS = (2, 4, 8, 16, 32, 48, 64, 96)
@@ -86,3 +89,30 @@ def small_tasks(tasks: int, seed: int) -> TaskShapes:
     ]
     count = np.random.default_rng(seed).multinomial(tasks, [1 / len(needs)] * len(needs))
     return TaskShapes.of(needs, count.tolist())
+
+
+def catalogue_market() -> Offered:
+    """The catalogue's x86 types on demand, as many as wanted."""
+    kinds = [kind for kind in load_catalogue().values() if kind.runs("x86_64") and not kind.gpu_part]
+    kinds = [kind for kind in kinds if kind.on_demand_usd_per_hour > 0]
+    prices, many = [kind.on_demand_usd_per_hour for kind in kinds], [100_000] * len(kinds)
+    offered = Offered.of([kind.resources[:3] for kind in kinds], prices, many, list(range(len(kinds))))
+    return replace(offered, gpu_mib=np.array([kind.shared_gpu_mib for kind in kinds]))
+
+
+SHARES_MIB = (1500, 2000, 3000, 4000, 4096, 5000, 6000, 8000, 10_000, 12_000, 16_000, 20_000, 30_000)
+
+
+def shared_backlog(seed: int) -> TaskShapes:
+    """18 kinds of tasks: 8 need no GPU, 6 share one, 4 take 1 to 8 whole ones."""
+    rng = np.random.default_rng(seed)
+    rows: dict[tuple[int, ...], int] = {}
+    for number in range(18):
+        gpus = int(rng.choice([1, 1, 1, 2, 4, 8])) if number >= 14 else 0
+        share = int(rng.choice(SHARES_MIB)) if 8 <= number < 14 else 0
+        vcpus = rng.choice([2, 4, 8]) * gpus if gpus else rng.choice([0.25, 0.5, 1, 2] + ([] if share else [4, 8]))
+        memory = int(rng.choice([1024, 3000, 8192])) if share else int(vcpus * 1024 * rng.choice([0.5, 1, 2, 4]))
+        rows[int(vcpus * 1024), memory, gpus, share] = int(rng.integers(5, 100) if gpus else rng.integers(20, 400))
+    table = np.array(list(rows))
+    tasks = TaskShapes.of(table[:, :3].tolist(), list(rows.values()))
+    return replace(tasks, shares=np.column_stack([table[:, 3], 0 * table[:, 3]]))

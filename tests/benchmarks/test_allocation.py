@@ -3,7 +3,8 @@
 Floors: 1,500 pools, 20 shapes, 100,000 tasks within +2 % of a valid bound in 3 s cold and 1 s warm; 20,000 pools,
 100 shapes, 1,000,000 tasks within +2 % in 10 s; 5,000 and 20,000 tasks of as many sizes within +2 % in 10 and 30 s, and
 never more expensive after more time; 5,000 small tasks of 30 sizes on 400 types at one price per vCPU within +1 % in 2
-s. `make bench` prints the figures.
+s; 18 kinds of tasks with whole GPUs, shares of GPUs and none on the catalogue within +2 % in 2 s. `make bench` prints
+the figures.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import numpy as np
 import pytest
 
 from argosy.market.allocation.allocate import Allocation, allocate
-from argosy.market.allocation.effort import THOROUGH
+from argosy.market.allocation.effort import QUICK, THOROUGH
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Problem
 from tests.allocation_checks import assert_whole, best_worth
 from tests.generated_markets import (
     backlog,
+    catalogue_market,
     changed,
     distinct_sizes,
     market,
     proportional_market,
+    shared_backlog,
     small_tasks,
 )
 
@@ -98,6 +101,23 @@ def test_small_tasks_on_instances_of_any_size(seed: int, capsys: pytest.CaptureF
         assert_whole(problem, found)
         assert not found.left_out.any()
         assert found.gap < 0.01
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("seed", range(6))
+def test_whole_gpus_shares_of_gpus_and_none_together(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = Problem(catalogue_market(), shared_backlog(seed))
+    for effort in (QUICK, THOROUGH):
+        started = time.process_time()
+        found = allocate(problem, effort.within(2, time.process_time))
+        with capsys.disabled():
+            print(
+                f"\nshares, seed {seed}: {found.usd_per_hour:.2f} USD/h, +{100 * found.gap:.2f} % over the bound, "
+                f"{time.process_time() - started:.2f} s of cpu"
+            )
+        assert_whole(problem, found)
+        assert not found.left_out.any()
+    assert found.gap < 0.02  # the goal is 0.01
 
 
 @pytest.mark.benchmark

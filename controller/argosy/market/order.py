@@ -163,7 +163,7 @@ class _Ask:
     def joint_order(self, patterns: Patterns) -> JointOrder:
         """The allocator's order for the batches whose own limits do not bind, in order of filling."""
         free = [each.batch for each in self._asking if each.is_free(self.limits.instances) and not each.spread]
-        if self.limits.instances <= 0 or len({batch.need for batch in free}) < 2:
+        if self.limits.instances <= 0 or len({(batch.need, batch.gpu_share_mib) for batch in free}) < 2:
             return JointOrder()
         fits = np.array([self.fits(batch) for batch in free])
         fits = fits.reshape(len(free), len(self.offers))

@@ -15,6 +15,7 @@ GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
 GPU_PART_ATTRIBUTE = "argosy.gpu-part"  # of an instance whose GPU is a part of one, such as 0.25
 # Of an instance whose GPUs can be shared: its agent has it if the AMI has NVIDIA's MPS (aws.md 7).
 GPU_SHARING_ATTRIBUTE = "ecs.capability.gpu-sharing-mps"
+SHARES_GPUS = f"attribute:{GPU_SHARING_ATTRIBUTE} exists"  # the constraint of tasks that share one
 _WHOLE_MIB = {"L4": 22_888}  # by model, where EC2 offers parts of it
 _OF_VGPU, _WITHOUT_MPS = ("g6f", "gr6f"), ("V100",)  # AWS names no family that shares; Volta is assumed not to
 

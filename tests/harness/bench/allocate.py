@@ -33,10 +33,13 @@ class AllocationInput:
         typer.Option(
             metavar="FILE",
             help="CSV: region,availabilityZone,instanceType,cpu,memory,gpus,priceUsdPerHour,maxInstances; "
-            "also maxTasks, the most tasks on one instance; an interruptionRate is checked, not priced.",
+            "also maxTasks, the most tasks on one instance, and gpuMib, of one GPU for shares; an interruptionRate is "
+            "checked, not priced.",
         ),
     ]
-    backlog: Annotated[Path, typer.Option(metavar="FILE", help="CSV: shapeId,cpu,memory,gpus,count")]
+    backlog: Annotated[
+        Path, typer.Option(metavar="FILE", help="CSV: shapeId,cpu,memory,gpus,count; also gpuShareMib, of one GPU")
+    ]
     max_share: Annotated[
         float | None,
         typer.Option(metavar="F", help="Largest share of the bought cpu of one instance type, above 0, up to 1."),
@@ -93,14 +96,13 @@ def _again(problem: Problem, found: Allocation, seconds: float, clock: Clock) ->
     from argosy.market.allocation.allocate import allocate as allocated
     from argosy.market.allocation.effort import THOROUGH
     from argosy.market.allocation.problem import Problem as Changed
-    from argosy.market.allocation.problem import TaskShapes
 
     rng = np.random.default_rng(0)
     offered = replace(
         problem.offered, price=problem.offered.price * rng.uniform(0.97, 1.03, len(problem.offered.price))
     )
     count = (problem.backlog.count * rng.uniform(0.9, 1.1, len(problem.backlog.count))).astype(np.int64)
-    changed = Changed(offered, TaskShapes(problem.backlog.need, count), problem.max_share)
+    changed = Changed(offered, replace(problem.backlog, count=count), problem.max_share)
     started = clock()
     next_one = allocated(changed, THOROUGH.within(seconds, clock), kept=found.kept)
     took = clock() - started

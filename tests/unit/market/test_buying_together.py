@@ -18,6 +18,7 @@ from argosy.market.offers import offers_of
 from argosy.market.order import Backlog, Order, buy
 from argosy.model.actions import SetTarget
 from argosy.model.events import TargetAccepted
+from argosy.model.instance_types import SHARES_GPUS
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer, Pool
 from argosy.model.resources import Resources
@@ -75,6 +76,35 @@ def test_it_never_costs_more_or_covers_less_than_buying_run_by_run(seed: int, mo
     assert sum(together.instances.values()) <= room
     assert together.uncovered <= alone.uncovered
     assert room == 5 or usd_of(together, offers) <= usd_of(alone, offers) * (1 + 1e-9)
+
+
+def test_tasks_that_share_gpus_are_bought_for_with_the_others_and_the_cost_has_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    share = Batch(256, 2048, 0, 60, group="shares", gpu_share_mib=3000, constraints=(SHARES_GPUS,))
+    batches = [share, Batch(2048, 8000, 1, 10, group="whole"), Batch(2048, 4096, 0, 60, group="cpu")]
+    offers = market(types=("g6.xlarge", "g6.2xlarge", "g6.4xlarge", "g6.12xlarge", "c5.4xlarge"))
+    together = buy(backlogs(batches, 200, 200, 200), offers, OrderLimits(200))
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    alone = buy(backlogs(batches, 200, 200, 200), offers, OrderLimits(200))
+    assert uncovered(together) == uncovered(alone) == [0, 0, 0]
+    assert together.gap is not None
+    assert usd_of(together, offers) < usd_of(alone, offers) * 0.97
+
+
+def test_a_zone_whose_last_instances_could_not_share_gpus_gets_no_share() -> None:
+    share = Batch(256, 2048, 0, 60, group="shares", gpu_share_mib=3000, constraints=(SHARES_GPUS,))
+    both = [share, Batch(256, 2048, 0, 60, group="more", gpu_share_mib=5000, constraints=(SHARES_GPUS,))]
+    offers = [
+        replace(
+            each,
+            attributes=tuple(pair for pair in each.attributes if each.zone[-1] == "b" or pair[0] not in SHARES_GPUS),
+        )
+        for each in market("ab", ("g6.xlarge", "g6.12xlarge"))
+    ]
+    order = buy(backlogs(both, 200, 200), offers, OrderLimits(200))
+    assert uncovered(order) == [0, 0]
+    assert {pool[-1] for pool, _ in order.instances} == {"b"}
 
 
 def test_a_purchase_for_several_runs_is_spread_over_zones_of_similar_price() -> None:

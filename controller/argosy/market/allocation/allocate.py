@@ -33,7 +33,7 @@ Record: docs/maintainers/decisions/0006-allocation.md.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from argosy.market.allocation.effort import THOROUGH, Effort
 from argosy.market.allocation.generate import Centre, Unsolved, is_available
 from argosy.market.allocation.many import Dives, by_groups, fluid_bound_of
 from argosy.market.allocation.patterns import by_patterns
-from argosy.market.allocation.problem import Best, Lot, Plan, Problem, TaskShapes
+from argosy.market.allocation.problem import Best, Lot, Plan, Problem
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
@@ -103,7 +103,7 @@ def allocate(
     """
     unplaceable = np.where(problem.unplaceable, problem.backlog.count, 0)
     if unplaceable.any():
-        placeable = TaskShapes(problem.backlog.need, problem.backlog.count - unplaceable)
+        placeable = replace(problem.backlog, count=problem.backlog.count - unplaceable)
         problem = Problem(problem.offered, placeable, problem.max_share)
     value = _single_values(problem)
     best = Best(_greedy(problem, value))
@@ -118,7 +118,7 @@ def allocate(
 
 
 def _greedy(problem: Problem, value: FloatArray) -> Plan:
-    if len(value) > _MANY:
+    if _is_many(problem):
         return by_groups(Plan.empty(problem), value, _ROUGH_SLACK)
     basket = Basket(problem)
     basket.raise_cap(float(problem.backlog.count.astype(float) @ problem.backlog.need[:, 0]))
@@ -128,8 +128,8 @@ def _greedy(problem: Problem, value: FloatArray) -> Plan:
 
 def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, effort: Effort) -> Patterns:
     """Improve on `best` by dives and patterns; returns the patterns to keep. Unsolved when HiGHS finds no optimum."""
-    many = len(value) > _MANY
-    dives = None if problem.max_share is not None or problem.most_tasks is not None else Dives(problem, effort)
+    many, bound = _is_many(problem), (problem.max_share, problem.most_tasks, problem.shares)
+    dives = Dives(problem, effort) if all(each is None for each in bound) else None
     few = len(problem.offered.price) <= _MANY_POOLS and problem.backlog.count.sum() <= _FEW_TASKS
     if dives and (many or (effort.again and few)):
         dives.begin(best)
@@ -140,13 +140,18 @@ def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, ef
     return kept
 
 
+def _is_many(problem: Problem) -> bool:
+    """Whether the LP over patterns has too many rows. Shares of GPUs have no other."""
+    return len(problem.backlog.count) > _MANY and problem.shares is None
+
+
 def _raise_bound(problem: Problem, best: Best, effort: Effort) -> None:
     """The bound that needs no tables, if that of the patterns is not near and there is time. Unsolved as above."""
-    if len(problem.backlog.count) > _MANY:
+    if _is_many(problem):
         wanted = not best.bound
     else:
         wanted = effort.again > 0 and not best.is_near(effort.good_enough) and not effort.time.passed()
-    if wanted and len(problem.offered.price) <= _MANY_POOLS:
+    if wanted and len(problem.offered.price) <= _MANY_POOLS and problem.shares is None:
         best.raise_bound(fluid_bound_of(problem, problem.backlog.count - best.plan.rest))
 
 

@@ -8,10 +8,12 @@ results.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from argosy.market.allocation.problem import Lot, Plan, Problem
+from argosy.market.allocation.ways import Kind
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _REPAIRS = 20
@@ -24,21 +26,19 @@ PLACE_WEIGHTS = tuple((*axes, 1.0) for axes in WEIGHTS) + ((1.0, 1.0, 1.0, 4.0),
 
 
 def best_fillings(
-    sizes: IntArray, need: IntArray, value: FloatArray, most: IntArray, most_tasks: IntArray | None = None
+    sizes: IntArray, need: IntArray, value: FloatArray, most: IntArray, units: IntArray | None = None
 ) -> tuple[IntArray, FloatArray]:
-    """(k, s) tasks by shape and (k,) their worth, for instances that offer `sizes` (k, 3).
+    """(k, s) tasks by shape and (k,) their worth, for instances that offer `sizes` (k, axes).
 
     value: (s,) of one task; shapes worth nothing are left out. most: (s,) the most tasks of a shape on one instance.
-    most_tasks: (k,) of all shapes; it is one more axis, and every task needs 1 of it.
+    axes: 3, and 1 for the number of tasks as in `with_places`. units: (k, s) what tasks take of the GPUs of each size;
+    None = what `need` says.
     """
-    weightings: tuple[tuple[float, ...], ...] = WEIGHTS
-    if most_tasks is not None:
-        sizes, need = with_places(sizes, need, most_tasks)
-        weightings = PLACE_WEIGHTS
+    weightings: tuple[tuple[float, ...], ...] = WEIGHTS if sizes.shape[1] == 3 else PLACE_WEIGHTS
     best = np.zeros((len(sizes), len(need)), dtype=np.int64)
     worth = np.zeros(len(sizes))
     for weights in weightings:
-        pattern = fill(sizes, need, order_by_worth(sizes, need, value, weights), most)
+        pattern = fill(sizes, need, order_by_worth(sizes, need, value, weights), most, units)
         total = pattern @ value
         better = total > worth * (1 + 1e-12)
         best[better], worth[better] = pattern[better], total[better]
@@ -58,17 +58,43 @@ def order_by_worth(sizes: IntArray, need: IntArray, value: FloatArray, weights: 
     return order[value[order] > 0].astype(np.int64)
 
 
-def fill(free: IntArray, need: IntArray, order: IntArray, most: IntArray) -> IntArray:
-    """(k, s): as many tasks of each shape, in order, as still fit into `free` (k, axes) and `most` (s,) allows."""
+def fillings(
+    problem: Problem, sizes: IntArray, shapes: IntArray, value: FloatArray, most: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """The best fillings of some sizes with tasks of some shapes, whose `value` and `most` are given."""
+    need, most_tasks = problem.backlog.need[shapes], problem.most_tasks
+    if problem.shares is None:
+        return best_fillings(*_placed(problem.sizes[sizes], need, most_tasks, sizes), value, most)
+    ways = problem.ways
+    rows = np.flatnonzero(np.isin(ways.size, sizes) & np.isin(ways.kind, (Kind.ONE, Kind.ALL)))
+    of = ways.size[rows]
+    capacity, units = np.column_stack([problem.sizes[of, :2], ways.gpus[rows]]), ways.units[np.ix_(rows, shapes)]
+    need = np.column_stack([need[:, :2], ways.mean_units(rows)[shapes]])
+    pattern, worth = best_fillings(*_placed(capacity, need, most_tasks, of), value, most, units)
+    best = ways.best_of(rows, worth)
+    return pattern[best], worth[best]
+
+
+def _placed(
+    capacity: IntArray, need: IntArray, most_tasks: IntArray | None, sizes: IntArray
+) -> tuple[IntArray, IntArray]:
+    return (capacity, need) if most_tasks is None else with_places(capacity, need, most_tasks[sizes])
+
+
+def fill(free: IntArray, need: IntArray, order: IntArray, most: IntArray, units: IntArray | None = None) -> IntArray:
+    """(k, s): as many tasks of each shape, in order, as still fit into `free` (k, axes) and `most` (s,) allows. units:
+    as in `best_fillings`."""
     left = free.T.copy()
     pattern = np.zeros((len(free), len(need)), dtype=np.int64)
     for shape in order.tolist():
         count = np.full(len(free), most[shape], dtype=np.int64)
-        axes = np.flatnonzero(need[shape]).tolist()
-        for axis in axes:
-            np.minimum(count, left[axis] // need[shape, axis], out=count)
-        for axis in axes:
-            left[axis] -= count * need[shape, axis]
+        taken: dict[int, Any] = {axis: need[shape, axis] for axis in np.flatnonzero(need[shape]).tolist()}
+        if units is not None and 2 in taken:
+            taken[2] = units[:, shape]
+        for axis, amount in taken.items():
+            np.minimum(count, left[axis] // amount, out=count)
+        for axis, amount in taken.items():
+            left[axis] -= count * amount
         pattern[:, shape] = count
     return pattern
 
@@ -160,13 +186,7 @@ def complete(basket: Basket, value: FloatArray, price: FloatArray, slack: float 
         wanted = np.flatnonzero(basket.rest)
         open_ = basket.may_buy()
         sizes = np.unique(problem.size_of_pool[open_])
-        part, worth = best_fillings(
-            problem.sizes[sizes],
-            problem.backlog.need[wanted],
-            value[wanted],
-            basket.rest[wanted],
-            None if problem.most_tasks is None else problem.most_tasks[sizes],
-        )
+        part, worth = fillings(problem, sizes, wanted, value[wanted], basket.rest[wanted])
         row = np.full(len(problem.sizes), -1)
         row[sizes] = np.arange(len(sizes))
         pools = np.flatnonzero(open_)
@@ -187,28 +207,22 @@ def fit_smaller(basket: Basket) -> None:
     rows = basket.rows()
     if not rows:
         return
-    needed = np.array([pattern for _, pattern, _ in rows]) @ problem.backlog.need
     own = price[[pool for pool, _, _ in rows]]
     cheapest = np.full(len(problem.sizes), np.inf)
     open_ = basket.may_buy()
     np.minimum.at(cheapest, problem.size_of_pool[open_], price[open_])
-    holds = (problem.sizes[None, :, :] >= needed[:, None, :]).all(axis=2)
-    if problem.most_tasks is not None:
-        tasks = np.array([pattern.sum() for _, pattern, _ in rows])
-        holds &= problem.most_tasks[None, :] >= tasks[:, None]
+    holds = problem.holds(np.array([pattern for _, pattern, _ in rows]))
     gain = own - np.where(holds, cheapest, np.inf).min(axis=1)
     for number in np.argsort(-own, kind="stable").tolist():
         if gain[number] > own[number] * 1e-9:
-            _move(basket, rows[number], needed[number])
+            _move(basket, rows[number], holds[number])
 
 
-def _move(basket: Basket, row: tuple[int, IntArray, int], needed: IntArray) -> None:
+def _move(basket: Basket, row: tuple[int, IntArray, int], holds: BoolArray) -> None:
     pool, pattern, times = row
     offered = basket.problem.offered
     better = basket.may_buy() & (offered.price < offered.price[pool] * (1 - 1e-9))
-    better &= (offered.capacity >= needed).all(axis=1)
-    if (most_tasks := basket.problem.pool_most_tasks) is not None:
-        better &= most_tasks >= pattern.sum()
+    better &= holds[basket.problem.size_of_pool]
     for other in np.flatnonzero(better)[np.argsort(offered.price[better], kind="stable")].tolist():
         basket.give_back(pool, pattern, times)
         times -= basket.buy(other, pattern, times)

@@ -13,7 +13,7 @@ from argosy.market.allocation.basket import with_places
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.generate import Centre, ColumnGeneration, dual_bound
 from argosy.market.allocation.problem import Plan, Problem
-from argosy.market.allocation.relaxed import counted_worth, relaxed_worth
+from argosy.market.allocation.relaxed import relaxed_worth
 from argosy.placement.arrays import AnyArray, FloatArray, IntArray
 
 _ENOUGH = 0.0015  # share of the cost: a bound this near needs no sharper table
@@ -44,16 +44,13 @@ def best_bound(problem: Problem, centre: Centre, plan: Plan, generation: ColumnG
     # A shape without a place must not raise the worth of rooms: its price may be high although it is not sold.
     value = np.where(count > 0, centre.task_value, 0.0)
     pricer, time = generation.pricer, effort.time
-    worth = relaxed_worth(problem.sizes, problem.backlog.need, value, problem.most_tasks)
+    worth = pricer.relaxed(value)
     bound, begun, took = scaled_bound(problem, count, value, price, worth), time.now(), 0.0
     if not effort.looks:
         return max(0.0, bound * (1 - _SAFETY))
     cheapest = problem.cheapest(price)
     open_ = worth > cheapest
-    sizes, need = problem.sizes, problem.backlog.need
-    if problem.most_tasks is not None:
-        sizes, need = with_places(sizes, need, problem.most_tasks)
-    worth[open_] = np.minimum(worth[open_], counted_worth(sizes[open_], need, value, count))
+    worth[open_] = np.minimum(worth[open_], pricer.counted(np.flatnonzero(open_), value, count))
     bound = max(bound, scaled_bound(problem, count, value, price, worth))
     known = np.maximum(pricer.fillings(value, cheapest, generation.work)[1], cheapest)
     for look in range(effort.looks):

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from argosy.market.allocation.basket import best_fillings
+from argosy.market.allocation.basket import fillings
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import Problem
 from argosy.placement.arrays import AnyArray, FloatArray, IntArray
@@ -253,12 +253,11 @@ class ColumnGeneration:
     def _quick_rounds(self, problem: Problem) -> Solution:
         """Rounds that price with quick fillings, as long as that lowers the cost."""
         backlog, solution = problem.backlog, self.master.solve()
+        every_size, every_shape = np.arange(len(problem.sizes)), np.arange(len(backlog.need))
         for _ in range(self.rounds):
             if self.time_is_up():
                 break
-            pattern, _worth = best_fillings(
-                problem.sizes, backlog.need, solution.task_value, backlog.count, problem.most_tasks
-            )
+            pattern, _worth = fillings(problem, every_size, every_shape, solution.task_value, backlog.count)
             if not _add_better(problem, self.master, solution, pattern):
                 break
             before, solution = solution, self.master.solve()

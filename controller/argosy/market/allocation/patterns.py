@@ -15,8 +15,8 @@ from argosy.market.allocation.bound import best_bound
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.generate import Centre, ColumnGeneration, Master, Solution, pool_prices
 from argosy.market.allocation.many import Dives
-from argosy.market.allocation.pricing import Pricer
-from argosy.market.allocation.problem import Best, Plan, Problem, TaskShapes
+from argosy.market.allocation.problem import Best, Plan, Problem
+from argosy.market.allocation.shared_pricing import pricer_of
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
@@ -25,6 +25,7 @@ _SLIGHTLY_LESS = 0.998
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
 _MUCH = 0.02  # share of the LP's cost that rounding loses: then dives complete plans before its last state
 _WHOLE = 1e-6  # a fraction this close to the next whole number is that number
+_SLOWER = 2  # times the rounds where tasks share GPUs: their pricing ends a round early
 _LEAST = 0.05  # the share of its price that a pool keeps under the shares, so that none is free
 
 
@@ -38,11 +39,14 @@ def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, d
     master = Master(problem, np.full(len(value), _NEVER_DEARER * highest))
     master.add(*_single_patterns(problem))
     master.add(*recall(problem, kept))
-    pricer = Pricer(problem.sizes, problem.backlog.need, problem.backlog.count, problem.most_tasks)
+    if problem.shares is not None:
+        master.add(*_patterns_of(best.plan))
+    pricer = pricer_of(problem)
     keeping = kept
     for work in effort.work:
         last = len(effort.work) > 1 and work == effort.work[-1]
-        generation = ColumnGeneration(master, pricer, work, effort.rounds, effort.time.passed, last)
+        rounds = effort.rounds * (1 if problem.shares is None else _SLOWER)
+        generation = ColumnGeneration(master, pricer, work, rounds, effort.time.passed, last)
         for solution, centre, complete in generation.states(problem):
             # An unfinished step is ignored, so that more time adds steps and never changes earlier ones.
             if effort.time.passed():
@@ -102,7 +106,7 @@ def _centre_of_placed(problem: Problem, plan: Plan, generation: ColumnGeneration
     """
     fewer = np.floor((problem.backlog.count - plan.rest) * _SLIGHTLY_LESS).astype(np.int64)
     generation.master.demand(fewer)
-    _, centre = generation.run(replace(problem, backlog=TaskShapes(problem.backlog.need, fewer)))
+    _, centre = generation.run(replace(problem, backlog=replace(problem.backlog, count=fewer)))
     generation.master.demand(problem.backlog.count)
     return centre
 
@@ -115,13 +119,21 @@ def _single_patterns(problem: Problem) -> tuple[IntArray, IntArray]:
     return size.astype(np.int64), pattern
 
 
+def _patterns_of(plan: Plan) -> tuple[IntArray, IntArray]:
+    """(q,) sizes and (q, s) tasks of a plan's instances."""
+    pattern = np.zeros((len(plan.lots), len(plan.rest)), dtype=np.int64)
+    for row, lot in enumerate(plan.lots):
+        pattern[row, lot.shape] = lot.count
+    return plan.problem.size_of_pool[[lot.pool for lot in plan.lots]], pattern
+
+
 def keep(problem: Problem, master: Master, solution: Solution) -> Patterns:
     """The patterns in use and nearly in use."""
     cost = np.maximum(solution.size_value, problem.cheapest(pool_prices(problem, solution)))[master.size_of]
     used = np.zeros(len(master.size_of))
     used[: len(solution.used)] = solution.used  # patterns may have been added since
     near = (used > 0) | (master.pattern @ solution.task_value >= cost * (1 - _NEAR))
-    needs = [tuple(need) for need in problem.backlog.need.tolist()]
+    needs = _names_of_shapes(problem)
     patterns = []
     for number in np.flatnonzero(near).tolist():
         held = np.flatnonzero(master.pattern[number]).tolist()
@@ -131,15 +143,26 @@ def keep(problem: Problem, master: Master, solution: Solution) -> Patterns:
 
 
 def _names(problem: Problem) -> list[tuple[int, ...]]:
-    """The key of each size's patterns: its capacity, and the most tasks on it where that can bind."""
+    """The key of each size's patterns: its capacity, the most tasks on it where that can bind, and the memory of a GPU
+    where tasks share some."""
     columns = problem.sizes if problem.most_tasks is None else np.column_stack([problem.sizes, problem.most_tasks])
+    if problem.shares is not None:
+        apart = np.full((len(columns), 5 - columns.shape[1]), -1)  # so that neither is taken for the other
+        columns = np.column_stack([columns, apart, problem.gpu_mib])
     return [tuple(size) for size in columns.tolist()]
+
+
+def _names_of_shapes(problem: Problem) -> list[tuple[int, ...]]:
+    columns = problem.backlog.need
+    if problem.shares is not None:
+        columns = np.column_stack([columns, problem.shares])
+    return [tuple(shape) for shape in columns.tolist()]
 
 
 def recall(problem: Problem, kept: Patterns) -> tuple[IntArray, IntArray]:
     """(q,) sizes and (q, s) tasks of the kept patterns whose size this problem has, less shapes it does not have."""
     sizes = {name: number for number, name in enumerate(_names(problem))}
-    shapes = {tuple(need): number for number, need in enumerate(problem.backlog.need.tolist())}
+    shapes = {name: number for number, name in enumerate(_names_of_shapes(problem))}
     known = [(sizes[size], tasks) for size, tasks in kept if size in sizes]
     pattern = np.zeros((len(known), len(problem.backlog.need)), dtype=np.int64)
     for row, (_, tasks) in enumerate(known):

@@ -12,7 +12,14 @@ import numpy as np
 
 from argosy.market.allocation.basket import fill, order_by_worth, with_places
 from argosy.market.allocation.knapsack import LARGEST_VALUE, Grid, fill_table, grid_for, patterns_at, values_at
-from argosy.market.allocation.relaxed import by_place_price, covering, relaxed_worth, undominated, whole_parts
+from argosy.market.allocation.relaxed import (
+    by_place_price,
+    counted_worth,
+    covering,
+    relaxed_worth,
+    undominated,
+    whole_parts,
+)
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _NEGLIGIBLE = 1e-9
@@ -77,6 +84,17 @@ class Pricer:
         pattern = self._completed(pattern, value)
         return pattern, pattern @ value
 
+    def relaxed(self, value: FloatArray) -> FloatArray:
+        """(k,) an upper bound of the worth of any filling, as if tasks could be split: see `relaxed_worth`."""
+        return relaxed_worth(self.sizes, self.need, value, self.most_tasks)
+
+    def counted(self, rows: IntArray, value: FloatArray, count: IntArray) -> FloatArray:
+        """(r,) the same for some sizes, with at most `count` (s,) tasks: see `counted_worth`."""
+        sizes, need = self.sizes[rows], self.need
+        if self.most_tasks is not None:
+            sizes, need = with_places(sizes, need, self.most_tasks[rows])
+        return counted_worth(sizes, need, value, count)
+
     def at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
         """(k,) an upper bound of the worth of any filling of each size, sharper for the sizes that are `active` (k,).
 
@@ -132,7 +150,7 @@ class Pricer:
         worthy = np.flatnonzero(value > 0)
         worthy = worthy[undominated(self.need[worthy], value[worthy])]
         for rows in self._groups(active, bool(self.need[worthy, 2].any())):
-            shapes = worthy[(self.need[worthy] <= self.sizes[rows].max(axis=0)).all(axis=1)]
+            shapes = worthy[(self.need[worthy] <= self.sizes[rows].max(axis=0, initial=0)).all(axis=1)]
             if len(rows) and len(shapes):
                 corner = self._useful(rows, shapes).max(axis=0)
                 passes = int((self.need[shapes, 2] == 0).sum() + (self.need[shapes, 2] > 0).sum() * corner[2])

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from argosy.market.allocation.ways import Ways, ways_of
 from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, BoolArray, FloatArray, IntArray
 
 
@@ -19,7 +20,8 @@ class Offered:
     """Pools: row p is `depth[p]` instances of `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
 
     kind: (p,) int64, a number per instance type, by which a maximum share counts. most_tasks: (p,) int64, the maximum
-    of tasks on one instance, whatever they need; None = as many as fit.
+    of tasks on one instance, whatever they need; None = as many as fit. gpu_mib: (p,) int64, the memory of one GPU for
+    tasks that share it; None = no GPU is shared.
     """
 
     capacity: IntArray
@@ -27,6 +29,7 @@ class Offered:
     depth: IntArray
     kind: IntArray
     most_tasks: IntArray | None = None
+    gpu_mib: IntArray | None = None
 
     @classmethod
     def of(
@@ -52,10 +55,15 @@ class Offered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskShapes:
-    """Shapes: row s is `count[s]` tasks that need `need[s]` (cpu units, MiB, GPUs) each."""
+    """Shapes: row s is `count[s]` tasks that need `need[s]` (cpu units, MiB, GPUs) each.
+
+    shares: (s, 2) int64, MiB of one GPU, 0 = it shares none, and the number of the owner: shares of different numbers
+    are on different instances. None = no shape shares a GPU.
+    """
 
     need: IntArray
     count: IntArray
+    shares: IntArray | None = None
 
     @classmethod
     def of(cls, need: Sequence[Sequence[int]], count: Sequence[int]) -> TaskShapes:
@@ -98,9 +106,11 @@ class Problem:
 
     @cached_property
     def _grouped(self) -> tuple[IntArray, IntArray]:
-        sizes, most = self.offered.capacity, self.pool_most_tasks
-        columns = sizes if most is None else np.column_stack([sizes, most])
-        distinct, of_pool = np.unique(columns, axis=0, return_inverse=True)
+        offered, none = self.offered, np.zeros(len(self.offered.price), dtype=np.int64)
+        columns = [offered.capacity] + ([] if self.pool_most_tasks is None else [self.pool_most_tasks])
+        if self.shares is not None:
+            columns += [none if offered.gpu_mib is None else offered.gpu_mib]
+        distinct, of_pool = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
         return distinct, of_pool.reshape(-1).astype(np.int64)
 
     @property
@@ -118,10 +128,40 @@ class Problem:
         """(p,) int64."""
         return self._grouped[1]
 
+    @property
+    def shares(self) -> IntArray | None:
+        """(s, 2) as in `TaskShapes`; None if no task shares a GPU."""
+        found = self.backlog.shares
+        return None if found is None or not found[:, 0].any() else found
+
+    @property
+    def gpu_mib(self) -> IntArray:
+        """(k,) int64, of one GPU, where tasks share some."""
+        return self._grouped[0][:, -1]
+
+    @cached_property
+    def ways(self) -> Ways:
+        """In which tasks use the GPUs of the sizes, where tasks share some."""
+        shares = np.zeros((len(self.backlog.need), 2), dtype=np.int64) if self.shares is None else self.shares
+        return ways_of(self.sizes[:, 2], self.gpu_mib, self.backlog.need[:, 2], shares)
+
+    def holds(self, patterns: IntArray) -> BoolArray:
+        """(n, k) whether an empty instance of each size takes all tasks of each of `patterns` (n, s)."""
+        needed = patterns @ self.backlog.need
+        axes = 3 if self.shares is None else 2
+        found: BoolArray = np.asarray((self.sizes[None, :, :axes] >= needed[:, None, :axes]).all(axis=2))
+        if self.shares is not None:
+            found &= self.ways.any_of(patterns @ self.ways.units.T <= self.ways.gpus)
+        if self.most_tasks is not None:
+            found &= self.most_tasks >= patterns.sum(axis=1)[:, None]
+        return found
+
     @cached_property
     def room(self) -> IntArray:
         """(k, s) int64: how many tasks of one shape alone an empty instance takes, at most all of them."""
         room = np.minimum(rooms(self.sizes, self.backlog.need), self.backlog.count)
+        if self.shares is not None:
+            room = np.minimum(room, self.ways.room)
         return room if self.most_tasks is None else np.minimum(room, self.most_tasks[:, None])
 
     @cached_property

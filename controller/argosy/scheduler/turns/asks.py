@@ -19,9 +19,9 @@ from argosy.model.instance_types import (
     GPU_MEMORY_ATTRIBUTE,
     GPU_MODEL_ATTRIBUTE,
     GPU_PART_ATTRIBUTE,
-    GPU_SHARING_ATTRIBUTE,
     PURCHASE_ATTRIBUTE,
     RESERVED_UNTIL_ATTRIBUTE,
+    SHARES_GPUS,
 )
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
@@ -196,7 +196,7 @@ def _where(terms: RunTerms) -> tuple[str, ...]:
     if terms.gpu_part:
         found += (f"attribute:{GPU_PART_ATTRIBUTE} == {terms.gpu_part}",)
     if terms.gpu_share_mib:
-        found += (f"attribute:{GPU_SHARING_ATTRIBUTE} exists",)
+        found += (SHARES_GPUS,)
     if terms.needs_runner:
         found += (f"attribute:{RUNNER_ATTRIBUTE} == {RUNNER_PROTOCOL}",)
     if terms.cells:
