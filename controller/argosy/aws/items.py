@@ -7,6 +7,7 @@ folder.
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from threading import Lock
 from typing import Any
 
@@ -81,7 +82,7 @@ def _sentence(uri: str, error: Exception) -> str:
 
 def _parsed(uri: str, body: bytes) -> list[Any]:
     items: list[Any] = []
-    for number, line in enumerate(body.split(b"\n"), start=1):
+    for number, line in enumerate(body.removeprefix(BOM_UTF8).split(b"\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -29,6 +29,11 @@ def test_each_line_is_an_item_and_blank_lines_are_none() -> None:
     assert reader(b'{"a": 1}\n\n"two"\r\n3').read_items(URI) == [{"a": 1}, "two", 3]
 
 
+def test_a_byte_order_mark_is_no_item() -> None:
+    assert reader(b"\xef\xbb\xbf\n1").read_items(URI) == [1]
+    assert reader(b"\xef\xbb\xbf1").read_items(URI) == [1]
+
+
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [

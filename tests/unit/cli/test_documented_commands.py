@@ -76,6 +76,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("run ./infer --size 7 --gpu-share 8000", {"size": 7, "gpu_share": 8000}),
     (
+        "run x --input-each clips/*.mp4",
+        {"each": "clips/*.mp4"},
+    ),
+    (
         "run x --items I --image IMG --upload D --setup make --input s3://a/b --input s3://c --env A=1 --result none",
         {
             "items": Path("I"),

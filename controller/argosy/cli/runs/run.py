@@ -152,11 +152,18 @@ def run(
     """Run your own program: it is uploaded, run and followed. Its own options come last, behind -- if in doubt."""
     _check(session, ending, surroundings.result)
     spec = spec_of(program, arguments or (), split, surroundings, terms)
+    only: dict[str, list[str]] = {}
+    if split.each is not None:
+        from argosy.client.inputs.each import files_named
+
+        base, names = files_named(split.each, lambda: session.access.client("s3"))
+        only[base] = names
+        spec |= {"array": {"items": names}, "inputs": [*spec.get("inputs", ()), f"{base}${{item}}"]}
     _refuse_faults(spec)
     if ending.dry_run:
         _print_spec(session, spec)
     else:
-        _submit(session, spec, ending)
+        _submit(session, spec, ending, only)
 
 
 def _check(session: Session, ending: Ending, result: str | None) -> None:
@@ -242,22 +249,24 @@ def _checked(call: Any, spec: Any) -> Any:
         raise RunRefused([(fault.path, fault.message) for fault in refusal.faults]) from refusal
 
 
-def _submit(session: Session, spec: dict[str, Any], ending: Ending) -> None:
+def _submit(session: Session, spec: dict[str, Any], ending: Ending, only: Mapping[str, Sequence[str]]) -> None:
     """Raises typer.Exit. Rows are alone on standard output: everything else then goes to standard error."""
     with session.one_document(_together):
         with redirect_stdout(sys.stderr) if ending.merge == "-" else nullcontext():
-            last = _to_its_end(session, spec, ending)
+            last = _to_its_end(session, spec, ending, only)
         if last is not None:
             _deliver(session, last, ending)
     raise typer.Exit(OK if last is None or last["status"] == "SUCCEEDED" else RUN_FAILED)
 
 
-def _to_its_end(session: Session, spec: dict[str, Any], ending: Ending) -> Mapping[str, Any] | None:
-    """The run's last view; None if the command does not wait for it."""
+def _to_its_end(
+    session: Session, spec: dict[str, Any], ending: Ending, only: Mapping[str, Sequence[str]]
+) -> Mapping[str, Any] | None:
+    """The run's last view; None if the command does not wait for it. only: as for a Packer."""
     words = spec["run"]
     spec = _with_items_in_s3(session, spec)
     targets = [Path(each) for each in (ending.merge, ending.out) if each is not None]
-    spec = packed(session, spec, Path(), _checked, targets)
+    spec = packed(session, spec, Path(), _checked, targets, only=only)
     token = ending.client_token or session.tools.new_token()
     warnings = foreseen(session, spec)
     view = with_warnings(_checked(lambda form: session.api.submit(form, token), spec), warnings)

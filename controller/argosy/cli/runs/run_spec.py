@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from argosy.cli.problems import CliError
+from argosy.cli.runs.items import items_of
 from argosy.cli.runs.own_program import OwnProgram, own_program
 
 
@@ -29,7 +28,15 @@ class Split:
     ] = None
     items: Annotated[
         Path | None,
-        typer.Option("--items", metavar="FILE", help="A task per line; JSON values in a .jsonl; - is standard input."),
+        typer.Option(
+            "--items",
+            metavar="FILE",
+            help="A task per line, or per row of a .csv; JSON values in a .jsonl; - is standard input.",
+        ),
+    ] = None
+    each: Annotated[
+        str | None,
+        typer.Option("--input-each", metavar="DIR|GLOB", help="A task per file, here or in s3://, as ${item}."),
     ] = None
 
 
@@ -133,8 +140,10 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _array(split: Split) -> dict[str, Any]:
+    if split.each is not None and (split.items or split.span or split.size or split.shard_size):
+        raise CliError("--input-each makes a task per file: leave out --items, --range, --size and --shard-size.")
     if split.items is not None:
-        given: dict[str, Any] = {"items": _items(split.items)}
+        given: dict[str, Any] = {"items": items_of(split.items)}
     elif split.span is not None or split.size is None:
         given = {"range": split.span} if split.span is not None else {"size": 1}
     else:
@@ -144,25 +153,6 @@ def _array(split: Split) -> dict[str, Any]:
     if split.shard_size is not None:
         given["shardSize"] = split.shard_size
     return given
-
-
-def _items(file: Path) -> list[Any]:
-    """A text per line, or a JSON value per line of a .jsonl. Raises CliError."""
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise CliError(f"Cannot read {file}: {getattr(fault, 'strerror', None) or 'it is not UTF-8 text'}.") from fault
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if not lines:
-        raise CliError(f"{file} has no items.", next_step="write one item per line")
-    return [_json(file, number, line) if file.suffix == ".jsonl" else line for number, line in lines]
-
-
-def _json(file: Path, number: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as fault:
-        raise CliError(f"{file}:{number}: not JSON: {fault}.", next_step="in a .jsonl each line is a value") from fault
 
 
 def _number(text: str | None) -> float | str | None:

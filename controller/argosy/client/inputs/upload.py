@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -101,13 +101,17 @@ class ChunkStore:
         return bool(age_s < self.days * 86_400 / share)
 
 
-def upload_folder(access: Access, path: Path, progress: Progress = quiet, prefix: str = INPUTS) -> Uploaded:
-    """Uploads what S3 lacks of a folder, or of a file. progress: bytes looked at, and bytes in all.
+def upload_folder(
+    access: Access, path: Path, progress: Progress = quiet, prefix: str = INPUTS, only: Collection[str] | None = None
+) -> Uploaded:
+    """Uploads what S3 lacks of a folder, or of a file. progress: bytes looked at, and bytes in all. only: names of
+    files; None = all, and links and empty folders.
 
     Raises InvalidInput for a file that cannot be read or that changes meanwhile, ArgosyError, or boto3's errors. What
     was sent by then is not sent again.
     """
-    entries = input_entries(path)
+    wanted = None if only is None else set(only)
+    entries = [each for each in input_entries(path) if wanted is None or each.name in wanted]
     store = ChunkStore(access.client("s3"), access.deployment.bucket, prefix, access.deployment.input_days)
     memory = _Memory(path, f"{store.bucket}/{prefix}")
     if (last := memory.uri()) and (known := store.read(last)):

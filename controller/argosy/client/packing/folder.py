@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from argosy.client.errors import InvalidInput
 from argosy.client.packing.ignored import IgnoreRules
@@ -110,6 +112,30 @@ def _unreadable(path: Path, fault: OSError) -> InvalidInput:
     return InvalidInput(f"{path} cannot be read: {fault.strerror}.", next_step=HINT)
 
 
+def left_out(run: Any, folder: Path, entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
+    """(name, why) of each file or folder that the words of a command name, which is there and is not uploaded."""
+    words = re.split(r"[\s\"';|&<>()]+", run) if isinstance(run, str) else [w for w in run or () if isinstance(w, str)]
+    top, names = folder.resolve(), {each.name for each in entries}
+    for word in dict.fromkeys(part for each in words for part in (each, each.partition("=")[2])):
+        name = os.path.relpath(os.path.normpath(top / word.replace("$${", "${")), top)
+        if os.path.isabs(word) or name.startswith("..") or name in names or not os.path.exists(top / name):
+            continue
+        if why := _why_left_out(top, name):
+            yield word, why
+
+
+def _why_left_out(top: Path, name: str) -> str:
+    rules, path = IgnoreRules.above(top), top
+    for part in Path(name).parts:
+        rules, path = rules.within(path), path / part
+        pattern = rules.deciding(path, path.is_dir() and not path.is_symlink())
+        if part in _NEVER or (path / _VIRTUAL_ENVIRONMENT).exists():
+            return f"{part} never is"
+        if pattern is not None and pattern.ignores:
+            return pattern.where
+    return ""
+
+
 def _check_size(folder: Path, entries: Sequence[Entry]) -> None:
     total = sum(each.size for each in entries)
     if total <= SIZE_LIMIT:
@@ -122,7 +148,7 @@ def _check_size(folder: Path, entries: Sequence[Entry]) -> None:
     raise InvalidInput(
         f"{folder} has {mib(total)}; the limit for a program's folder is {mib(SIZE_LIMIT)}.",
         details=[f"{mib(size):>12}  {name}" for name, size in largest if size],
-        next_step=HINT + "; put data in S3 (inputs)",
+        next_step=HINT + "; make data an input (--input DIR)",
     )
 
 

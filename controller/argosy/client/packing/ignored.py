@@ -38,15 +38,19 @@ class _NeverMatches(Exception):
 
 @dataclass(frozen=True)
 class Pattern:
-    """One line. anchored: it applies to the path from its file's folder; otherwise to the name alone."""
+    """One line. anchored: it applies to the path from its file's folder; otherwise to the name alone.
+
+    where: its file, line and text, for people.
+    """
 
     text: bytes
     ignores: bool
     folders_only: bool
     anchored: bool
+    where: str = ""
 
     @classmethod
-    def parse(cls, line: bytes) -> Pattern | None:
+    def parse(cls, line: bytes, where: str = "") -> Pattern | None:
         """None for comments and blank lines."""
         if line.startswith(b"#"):
             return None
@@ -55,7 +59,7 @@ class Pattern:
         text = line if ignores else line[1:]
         folders_only = text.endswith(b"/")
         text = text[:-1] if folders_only else text
-        return cls(text, ignores, folders_only, b"/" in text) if text else None
+        return cls(text, ignores, folders_only, b"/" in text, where) if text else None
 
     @cached_property
     def regex(self) -> re.Pattern[bytes] | None:
@@ -177,14 +181,19 @@ class IgnoreRules:
         return IgnoreRules((*self.levels, (_base(folder), tuple(own)))) if own else self
 
     def ignore(self, path: Path, is_folder: bool) -> bool:
-        """Whether the entry in the folder of the innermost rules is left out: the last pattern that matches decides."""
+        """Whether the entry in the folder of the innermost rules is left out."""
+        pattern = self.deciding(path, is_folder)
+        return pattern is not None and pattern.ignores
+
+    def deciding(self, path: Path, is_folder: bool) -> Pattern | None:
+        """The last pattern that matches."""
         name = os.fsencode(path)
         for base, patterns in reversed(self.levels):
             rest = name[len(base) :]
             for pattern in reversed(patterns):
                 if pattern.matches(rest, is_folder):
-                    return pattern.ignores
-        return False
+                    return pattern
+        return None
 
 
 def _base(folder: Path) -> bytes:
@@ -194,4 +203,6 @@ def _base(folder: Path) -> bytes:
 def _patterns(file: Path) -> Iterator[Pattern]:
     """Raises OSError for a file that cannot be read."""
     lines: Sequence[bytes] = file.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    yield from (found for line in lines if (found := Pattern.parse(line)))
+    for number, line in enumerate(lines, 1):
+        if found := Pattern.parse(line, f"{file}, line {number}: {line.decode(errors='replace').strip()}"):
+            yield found

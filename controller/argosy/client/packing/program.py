@@ -21,7 +21,7 @@ from argosy.client.errors import InvalidInput
 from argosy.client.inputs.local import said_of, with_addresses
 from argosy.client.inputs.upload import Uploaded, upload_folder
 from argosy.client.packing.archive import Parcel, pack_folder
-from argosy.client.packing.folder import Entry, mib, packed_entries
+from argosy.client.packing.folder import Entry, left_out, mib, packed_entries
 from argosy.client.packing.upload import Progress, put, put_files, quiet, total_size, uri_of
 from argosy.client.packing.wheels import Resolver, Target, cache_folder
 from argosy.layout import INPUTS, KEPT
@@ -43,7 +43,8 @@ def _told_nobody(sentence: str) -> None:
 @dataclass(frozen=True)
 class Packer:
     """Options of packing. tell: gets a sentence when something takes time; without: paths that are left out;
-    keeps: whether uploaded inputs stay for good."""
+    keeps: whether uploaded inputs stay for good; only: names of files that tasks read, of inputs that have others
+    as well."""
 
     resolver: Resolver = field(default_factory=lambda: Resolver(cache_folder()))
     tell: Any = _told_nobody
@@ -51,6 +52,7 @@ class Packer:
     without: Collection[Path] = ()
     heavy: int = HEAVY
     keeps: bool = False
+    only: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def pack(self, spec: Mapping[str, Any], folder: Path, access: Access) -> dict[str, Any]:
         """The spec that is sent: `job` in place of `workdir`, `setup` and `packages`, which are in the bucket by then.
@@ -77,7 +79,7 @@ class Packer:
 
     def _uploaded(self, base: Path, access: Access, path: str) -> Uploaded:
         found = base / Path(path).expanduser()
-        done = upload_folder(access, found, self.progress, KEPT if self.keeps else INPUTS)
+        done = upload_folder(access, found, self.progress, KEPT if self.keeps else INPUTS, self.only.get(path))
         self.tell(said_of(path, done))
         return done
 
@@ -86,6 +88,8 @@ class Packer:
             return []
         folder = base / str(spec["workdir"])
         entries = packed_entries(folder, self.without)
+        for name, why in left_out(spec.get("run"), folder, entries):
+            self.tell(f"{name}, which the command names, is not uploaded: {why}")
         if why := absent_program(spec, entries):
             raise InvalidInput(f"{why} ({folder.resolve()}).", next_step="check workdir, .gitignore and .argosyignore")
         files = sum(each.is_file for each in entries)

@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import shutil
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -44,16 +45,21 @@ def rows_of(key: str, body: BinaryIO) -> Iterator[bytes]:
 def row_counts(key: str, body: BinaryIO) -> Iterator[int]:
     """1 for each row. Cheaper than reading them: JSON lines are not parsed. Raises NotRows."""
     lines = PurePosixPath(key).suffix.lower() not in (".csv", ".json")
-    rows = (line for line in lines_of(body) if line.strip()) if lines else rows_of(key, body)
+    rows: Iterator[Any] = _lines(body) if lines else rows_of(key, body)
     yield from (1 for _ in rows)
 
 
 def _json_lines(body: BinaryIO) -> Iterator[bytes]:
+    for number, text in _lines(body):
+        _value(text, f"line {number}")
+        yield text
+
+
+def _lines(body: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """(number, text) of each that is not blank, without a byte order mark."""
     for number, line in enumerate(lines_of(body), 1):
-        text = line.strip()
-        if text:
-            _value(text, f"line {number}")
-            yield text
+        if text := (line.removeprefix(BOM_UTF8) if number == 1 else line).strip():
+            yield number, text
 
 
 def _value(text: bytes, where: str) -> Any:
@@ -65,7 +71,7 @@ def _value(text: bytes, where: str) -> Any:
 
 def _csv_rows(body: BinaryIO) -> Iterator[bytes]:
     try:
-        with io.TextIOWrapper(body, encoding="utf-8", newline="") as text:
+        with io.TextIOWrapper(body, encoding="utf-8-sig", newline="") as text:
             for row in csv.DictReader(text, strict=True):
                 if None in row or None in row.values():
                     raise NotRows("a row has more or fewer values than the heading has names")

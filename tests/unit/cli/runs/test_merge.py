@@ -119,6 +119,16 @@ def test_a_table_of_nothing_is_empty() -> None:
     assert world({part(0): ""}).argosy("results", RUN_ID, "--merge", "--format", "csv", "-o", "-").stdout == ""
 
 
+def test_a_byte_order_mark_is_no_part_of_a_row() -> None:
+    mark = b"\xef\xbb\xbf"
+    names = [part(0), part(1), part(2, ".csv"), part(3, ".json")]
+    bodies = [b'{"a": 1}\n', b'\n{"a": 2}\n', b"a\n3\n", b'{"a": 4}']
+    made = world(dict(zip(names, (mark + each for each in bodies), strict=True)), [*map(entry, range(4), names)])
+    made.objects.metadata[f"{RUN_ID}/{part(1)}"] = {"argosy-rows": "1"}
+    result = made.argosy("results", RUN_ID, "--merge", "-o", "-")
+    assert [json.loads(line)["a"] for line in result.stdout.splitlines()] == [1, 2, "3", 4], result.stderr
+
+
 def test_parts_may_be_tables_or_single_documents() -> None:
     files = {part(0, ".csv"): 'a,b\n1,"x\ny"\n2,z\n', part(1, ".json"): '{\n "a": 3\n}\n'}
     merged = world(files, [entry(0, part(0, ".csv")), entry(1, part(1, ".json"))])

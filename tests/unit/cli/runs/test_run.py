@@ -313,6 +313,92 @@ def test_items_are_lines_or_json(folder: Path) -> None:
     assert dry("My_primes.py", "--items", "rows.jsonl")["array"] == {"items": [{"k": 1}, "x"]}
 
 
+def test_a_table_is_items_by_the_names_of_its_heading(folder: Path) -> None:
+    (folder / "grid.csv").write_bytes(b'\xef\xbb\xbfrate,name\r\n0.1,"a, b"\r\n\r\n0.2,\r\n')
+    (folder / "grid.TSV").write_text("rate\tname\n1\tx\n")
+    rows = [{"rate": "0.1", "name": "a, b"}, {"rate": "0.2", "name": ""}]
+    assert dry("My_primes.py", "${item.rate}", "--items", "grid.csv")["array"] == {"items": rows}
+    assert dry("My_primes.py", "${item.rate}", "--items", "grid.TSV")["array"] == {
+        "items": [{"rate": "1", "name": "x"}]
+    }
+
+
+@pytest.mark.parametrize("name", ["lines", "rows.jsonl"])
+def test_a_byte_order_mark_is_no_part_of_an_item(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"\xef\xbb\xbf1\r\n2\r\n")
+    items = ["1", "2"] if name == "lines" else [1, 2]
+    assert dry("My_primes.py", "--items", name)["array"] == {"items": items}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a,b\n1\n", "t.csv:2: 1 values, but the heading has 2 names."),
+        ("a,a\n1,2\n", "t.csv:1: the heading needs a different name for each column: a, a."),
+        ("a,\n1,2\n", "t.csv:1: the heading needs a different name for each column: a, ."),
+        ('a\n"x', "t.csv:2: not CSV: unexpected end of data."),
+        ("a,b\n", "t.csv has no items."),
+    ],
+)
+def test_a_table_that_is_none_is_one_sentence(folder: Path, text: str, why: str) -> None:
+    (folder / "t.csv").write_text(text)
+    assert refused("echo", "${item.a}", "--items", "t.csv")[0] == f"error: {why}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "base", "names"),
+    [
+        ("clips", "clips/", [".hidden", "a 1.mp4", "b.mp4", "deep/c.mp4"]),
+        ("./clips/", "./clips/", [".hidden", "a 1.mp4", "b.mp4", "deep/c.mp4"]),
+        ("clips/*.mp4", "clips/", ["a 1.mp4", "b.mp4"]),
+        ("clips/**/*.mp4", "clips/", ["a 1.mp4", "b.mp4", "deep/c.mp4"]),
+        ("clips/[!a]*", "clips/", ["b.mp4"]),
+        ("*.py", "./", ["My_primes.py", "sieve.py"]),
+        ("s3://data/in/", "s3://data/in/", ["deep/z.jpg", "x.jpg", "y.png"]),
+        ("s3://data/in/*.jpg", "s3://data/in/", ["x.jpg"]),
+        ("s3://data/in/**/*.jpg", "s3://data/in/", ["deep/z.jpg", "x.jpg"]),
+        ("s3://data/in/[!x]?*", "s3://data/in/", ["y.png"]),
+    ],
+)
+def test_a_pattern_is_a_task_per_file(folder: Path, pattern: str, base: str, names: list[str]) -> None:
+    (folder / "clips" / "deep").mkdir(parents=True)
+    for name in ("a 1.mp4", "b.mp4", "deep/c.mp4", ".hidden"):
+        (folder / "clips" / name).write_text(name)
+    world = World()
+    for key in ("in/x.jpg", "in/y.png", "in/deep/z.jpg", "in/marker/", "inner.jpg"):
+        world.objects.put(f"s3://data/{key}", b"")
+    result = world.argosy("run", "--dry-run", "--json", "echo", "${item}", "--input-each", pattern)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["array"], found["inputs"]) == ({"items": names}, [base + "${item}"])
+
+
+def test_of_a_pattern_the_named_files_alone_are_uploaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGOSY_CACHE", str(folder.parent / "cache"))
+    (folder / "clips").mkdir()
+    (folder / "clips" / "a.mp4").write_text("clip")
+    (folder / "clips" / "b.txt").write_text("a long text")
+    world = accepting()
+    result = world.argosy("run", "echo", "${item}", "--input-each", "clips/*.mp4", "--detach")
+    assert result.exit_code == 0, result.output
+    assert "clips/: 1 file, 4 bytes; uploaded" in result.stderr
+    assert submitted(world)["inputs"][0].endswith("/${item}")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--input-each", "none/*.x"), "error: No file matches none/*.x."),
+        (("--input-each", "notes.txt"), "error: --input-each notes.txt is one file."),
+        (("--input-each", "s3://data/x"), "error: --input-each s3://data/x is one object."),
+        (("--input-each", "s3://data/x/"), "error: No file matches s3://data/x/."),
+        (("--input-each", ".", "--size", "3"), "error: --input-each makes a task per file: leave out --items"),
+    ],
+)
+def test_a_pattern_without_files_is_one_sentence(folder: Path, words: tuple[str, ...], why: str) -> None:
+    assert refused(*words, "echo", "${item}")[0].startswith(why)
+
+
 def test_many_items_become_an_object(folder: Path) -> None:
     (folder / "lines").write_text("".join(f"item number {number}\n" for number in range(6_000)))
     world = accepting()

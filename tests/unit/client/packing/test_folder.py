@@ -125,7 +125,7 @@ def test_a_folder_beyond_the_limit_is_refused_with_its_largest_entries(program: 
         ["400.0", "MiB", "data.bin"],
         ["200.0", "MiB", "lib/"],
     ]
-    assert "inputs" in refusal.value.next_step
+    assert "--input DIR" in refusal.value.next_step
 
 
 def test_a_folder_with_too_many_files_is_refused(program: Path) -> None:

@@ -112,6 +112,34 @@ def test_a_deployment_is_asked_about_the_other_inputs(inputs: Any, left: Any) ->
     assert unpacked({"name": "n", "inputs": inputs}).get("inputs") == left
 
 
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (["python", "x.py", "data/x.csv"], ["data/x.csv"]),
+        (["python", "x.py", "--data=data/x.csv", "data", "other.txt"], ["data/x.csv", "data"]),
+        ("cat <data/x.csv | sort > 'out'", ["data/x.csv"]),
+        (["python", "x.py", "${item}", ".", "/etc", "..", "", "missing"], []),
+    ],
+)
+def test_an_ignored_file_that_the_command_names_is_said_with_the_rule(folder: Path, run: Any, said: list[str]) -> None:
+    (folder / ".gitignore").write_text("# large\ndata/\n")
+    (folder / "data").mkdir()
+    (folder / "data" / "x.csv").write_text("1")
+    (folder / "other.txt").write_text("")
+    told: list[str] = []
+    Packer(tell=told.append).pack({**SPEC, "run": run}, folder, access_of(World()))
+    why = f"which the command names, is not uploaded: {folder}/.gitignore, line 2: data/"
+    assert [each for each in told if "which the command" in each] == [f"{name}, {why}" for name in said]
+
+
+def test_what_is_never_uploaded_is_said_when_the_command_names_it(folder: Path) -> None:
+    (folder / "env").mkdir()
+    (folder / "env" / "pyvenv.cfg").write_text("")
+    told: list[str] = []
+    Packer(tell=told.append).pack({**SPEC, "run": ["python", "x.py", "env"]}, folder, access_of(World()))
+    assert told[0] == "env, which the command names, is not uploaded: env never is"
+
+
 def test_what_is_there_already_is_not_sent_again(folder: Path) -> None:
     world, sent = World(), []
     first = pack(SPEC, folder, access_of(world), progress=lambda *each: sent.append(each))
