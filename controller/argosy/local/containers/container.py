@@ -8,13 +8,14 @@ loopback interface is it reachable.
 from __future__ import annotations
 
 import socket
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from argosy.local.containers.images import Image
-from argosy.local.containers.process import Isolation, Program
+from argosy.local.containers.process import MARK, Isolation, Program
 from argosy.local.containers.program_run import program_environment
 from argosy.local.gpus import Gpu, visible, why_gone
 from argosy.local.mps import MpsDaemon, limits_of
@@ -116,7 +117,7 @@ def container_of(
     }
     bindings = tuple(bound(definition, around.free_port))
     if not image.reference:
-        environment |= told_ports(bindings)
+        environment |= {**told_ports(bindings), MARK: uuid.uuid4().hex}
     has_runner = definition.get("entryPoint") == [PROGRAM_ENTRY_POINT]
     if has_runner and image.reference is None:
         environment = program_environment(environment, image.python)

@@ -26,6 +26,8 @@ from argosy.local.gpus import Gpu
 from argosy.runner.copying import Sink
 
 WATCH_S = 0.1  # interval at which resident memory is read
+MARK = "ARGOSY_LOCAL_CONTAINER"  # a variable whose value each container of this machine has for itself
+ROUNDS = 100  # at most, of looking for processes that others start while they are ended
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 
@@ -150,6 +152,8 @@ class ContainerProcess:
         """The container ends with its main program: kill its other processes, which also closes the pipe. The program
         is still a zombie, so that its group id is not reused yet."""
         self._signal(signal.SIGKILL)
+        if mark := self._program.environment.get(MARK):
+            _STRAYS.end(mark)
         if self._followers is not None:
             self._followers.forget(self.pid)
         self._process.wait()
@@ -259,3 +263,48 @@ class ProcessTrees:
 
 
 _TREES = ProcessTrees()
+
+
+class Strays:
+    """Processes that have left their program's session: they are known by a variable that each process inherits.
+
+    Only processes that are new since the last look are asked for it. Those of other users cannot be, nor one that has
+    cleared its environment as well.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._marks: dict[int, str] = {}  # by process
+
+    def end(self, mark: str) -> None:
+        """SIGKILL all with this mark, and what they start meanwhile."""
+        for _ in range(ROUNDS):
+            with self._guard:
+                found = [pid for pid, its in self._now().items() if its == mark and _is_alive(pid)]
+            if not found:
+                return
+            for pid in found:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _now(self) -> dict[int, str]:
+        self._marks = {pid: self._marks[pid] if pid in self._marks else _mark_of(pid) for pid in psutil.pids()}
+        return self._marks
+
+
+def _mark_of(pid: int) -> str:
+    try:
+        return psutil.Process(pid).environ().get(MARK, "")
+    except (psutil.Error, OSError):  # it has ended, or is another user's
+        return ""
+
+
+def _is_alive(pid: int) -> bool:
+    """A zombie has ended already."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+_STRAYS = Strays()

@@ -17,19 +17,20 @@ import pytest
 
 from argosy.local.containers import mourner
 from argosy.local.containers.followers import Followers
-from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Program
+from argosy.local.containers.process import MARK, OUT_OF_MEMORY, ContainerProcess, Ended, Program
 from tests.fakes.waiting import is_gone, until
 
 
 class Started:
     """A running Python program, its lines and its end."""
 
-    def __init__(self, code: str, folder: Path, memory_mib: int | None = None, stop_timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, code: str, folder: Path, memory_mib: int | None = None, stop_timeout_s: float = 30.0, mark: str = ""
+    ) -> None:
         self.lines: queue.Queue[str] = queue.Queue()
         self.ends: queue.Queue[Ended] = queue.Queue()
-        program = Program(
-            [sys.executable, "-u", "-c", code], {"PATH": os.environ["PATH"]}, folder, memory_mib, stop_timeout_s
-        )
+        environment = {"PATH": os.environ["PATH"]} | ({MARK: mark} if mark else {})
+        program = Program([sys.executable, "-u", "-c", code], environment, folder, memory_mib, stop_timeout_s)
         self.process = ContainerProcess(program, self.lines.put, self.ends.put)
 
     def line(self) -> str:
@@ -112,6 +113,39 @@ def test_what_the_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     assert started.end() == Ended(0)
     child = int(started.line())
     until(lambda: is_gone(child))
+
+
+DAEMON = """
+import os, time
+if os.fork():
+    os.wait()
+    os._exit(0)
+os.setsid()
+if child := os.fork():
+    os.write(1, b"%d\\n" % child)
+    os._exit(0)
+os.setsid()
+os.closerange(0, 3)
+time.sleep(600)
+"""
+
+
+def test_a_daemon_ends_with_the_program_that_started_it_and_no_others(tmp_path: Path) -> None:
+    """It has left the group, the session and its parents: `nohup setsid` does, and so do servers."""
+    (tmp_path / "daemon.py").write_text(DAEMON)
+    start = "import subprocess, sys; subprocess.run([sys.executable, '-u', 'daemon.py'], check=True)"
+    kept = Started(f"{start}; import time; time.sleep(600)", tmp_path, mark="kept")
+    try:
+        theirs = int(kept.line())
+        ended = Started(start, tmp_path, mark="ended")
+        pid = int(ended.line())
+        assert ended.end() == Ended(0)
+        assert until(lambda: is_gone(pid))
+        assert not is_gone(theirs)
+    finally:
+        kept.process.kill()
+        kept.end()
+    assert until(lambda: is_gone(theirs))
 
 
 def test_a_daemon_that_keeps_the_pipe_open_does_not_hold_up_the_end(tmp_path: Path) -> None:
