@@ -63,6 +63,8 @@ BY_RUNNER = {
     "ARGOSY_IN": "folder with the `inputs`",
     "ARGOSY_OUT": "folder whose files become the result when the program ends with 0",
     "ARGOSY_CHECKPOINT": "folder that survives an interruption, with `checkpoint` in the spec",
+    "ARGOSY_FIRST_ATTEMPT": "the first attempt with this version of the program: the runner replaces a part of an"
+    " earlier one; absent for version 1",
 }
 COMMON = ("wants_json", "endpoint_url", "region", "profile", "stage")  # of every command that asks a deployment
 TYPES = {"str": "TEXT", "text": "TEXT", "int": "N", "integer": "N", "float": "NUMBER", "path": "PATH"}

@@ -22,6 +22,7 @@ type order struct {
 	job     string
 	inputs  []string
 	attempt string // its number, which the part carries as metadata
+	first   int    // parts of earlier attempts are another version's of the program; 0 = none are
 
 	checkpoint      string // where the task's checkpoints belong, ends in /; "" = it has none
 	checkpointEvery time.Duration
@@ -42,6 +43,9 @@ func orderFrom(environment []string) (*order, error) {
 		output:  variable(environment, "ARGOSY_OUTPUT_URI"),
 		job:     variable(environment, "ARGOSY_JOB"),
 		attempt: variable(environment, "ARGOSY_TASK_ATTEMPT"),
+	}
+	if first, err := strconv.Atoi(variable(environment, "ARGOSY_FIRST_ATTEMPT")); err == nil {
+		asked.first = first
 	}
 	switch asked.result {
 	case "":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,7 +37,7 @@ func uploadFolder(ctx context.Context, s3 *store, asked order, folder string, li
 			sending.fail(err)
 			break
 		}
-		sending.start(func() error { return s3.put(sending.context, at, each, nil, false) })
+		sending.start(func() error { return s3.put(sending.context, at, each, nil, nil) })
 	}
 	if err := sending.wait(); err != nil || part < 0 {
 		return err
@@ -44,7 +45,8 @@ func uploadFolder(ctx context.Context, s3 *store, asked order, folder string, li
 	return uploadPart(ctx, s3, asked, found[part])
 }
 
-// uploadPart sends the task's final object. One that an earlier attempt has left stays: it is as good.
+// uploadPart sends the task's final object. One that an earlier attempt has left stays: it is as good, unless another
+// version of the program wrote it.
 func uploadPart(ctx context.Context, s3 *store, asked order, from left) error {
 	at, err := addressOf(asked.part, "ARGOSY_PART_URI")
 	if err != nil {
@@ -54,11 +56,29 @@ func uploadPart(ctx context.Context, s3 *store, asked order, from left) error {
 	if asked.attempt != "" {
 		about["X-Amz-Meta-Argosy-Attempt"] = asked.attempt
 	}
-	err = s3.put(ctx, at, from, about, true)
-	if errors.Is(err, errAlreadyThere) {
-		return nil
+	err = s3.put(ctx, at, from, about, map[string]string{conditionMissing: "*"})
+	for errors.Is(err, errAlreadyThere) {
+		tag, attempt, failed := s3.partThere(ctx, at)
+		if failed != nil || attempt < 0 || attempt >= asked.first {
+			return failed
+		}
+		err = s3.put(ctx, at, from, about, map[string]string{conditionSame: tag})
 	}
 	return err
+}
+
+// partThere: the ETag of a part, and the attempt that wrote it; -1: it does not say.
+func (s *store) partThere(ctx context.Context, at address) (tag string, attempt int, err error) {
+	asked := request{method: http.MethodHead, at: at, subject: "the result " + at.String(), verb: "written"}
+	err = s.do(ctx, func() request { return asked }, func(response *http.Response) error {
+		var isWrong error
+		tag = response.Header.Get("ETag")
+		if attempt, isWrong = strconv.Atoi(response.Header.Get("X-Amz-Meta-Argosy-Attempt")); isWrong != nil {
+			attempt = -1
+		}
+		return nil
+	})
+	return tag, attempt, err
 }
 
 // leftIn lists the files in the order of their names, within the job's limits.

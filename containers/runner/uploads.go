@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"strconv"
@@ -23,17 +24,19 @@ const (
 	partsAtATime     = 4
 	abortPatience    = 5 * time.Second
 	conditionMissing = "If-None-Match"
+	conditionSame    = "If-Match"
 )
 
-// upload is one file on its way to its object. about: headers that the object keeps; onlyNew: it must not be there yet.
+// upload is one file on its way to its object. about: headers that the object keeps; only: the condition
+// under which it is written, nil = always.
 type upload struct {
-	store   *store
-	at      address
-	file    *os.File
-	size    int64
-	about   map[string]string
-	onlyNew bool
-	what    string // it is called in sentences
+	store *store
+	at    address
+	file  *os.File
+	size  int64
+	about map[string]string
+	only  map[string]string
+	what  string // it is called in sentences
 }
 
 // putAs sends a file and replaces what was there.
@@ -41,9 +44,9 @@ func (s *store) putAs(ctx context.Context, what string, at address, from left) e
 	return upload{store: s, at: at, size: from.size, what: what}.send(ctx, from)
 }
 
-// put sends a file. errAlreadyThere: something was there, and stays.
-func (s *store) put(ctx context.Context, at address, from left, about map[string]string, onlyNew bool) error {
-	return upload{store: s, at: at, size: from.size, about: about, onlyNew: onlyNew, what: "the result"}.send(ctx, from)
+// put sends a file. errAlreadyThere: the condition did not hold, and what is there stays.
+func (s *store) put(ctx context.Context, at address, from left, about, only map[string]string) error {
+	return upload{store: s, at: at, size: from.size, about: about, only: only, what: "the result"}.send(ctx, from)
 }
 
 func (u upload) send(ctx context.Context, from left) error {
@@ -57,12 +60,8 @@ func (u upload) send(ctx context.Context, from left) error {
 		return u.inParts(ctx)
 	}
 	headers := map[string]string{}
-	for name, value := range u.about {
-		headers[name] = value
-	}
-	if u.onlyNew {
-		headers[conditionMissing] = "*"
-	}
+	maps.Copy(headers, u.about)
+	maps.Copy(headers, u.only)
 	asked, err := u.section(0, u.size)
 	if err != nil {
 		return err
@@ -171,9 +170,7 @@ func (u upload) complete(ctx context.Context, id string, tags []string) error {
 	text.WriteString("</CompleteMultipartUpload>")
 	asked := withText(u.request(http.MethodPost, map[string]string{"uploadId": id}), []byte(text.String()))
 	asked.headers, asked.isCompletion = map[string]string{"Content-Type": "application/xml"}, true
-	if u.onlyNew {
-		asked.headers[conditionMissing] = "*"
-	}
+	maps.Copy(asked.headers, u.only)
 	tries := 0
 	err := u.store.do(ctx, func() request { tries++; return asked }, completed)
 	if err != nil && tries > 1 && !errors.Is(err, errAlreadyThere) && u.isThere(ctx) {
@@ -206,7 +203,7 @@ func (u upload) isThere(ctx context.Context) bool {
 		size = response.ContentLength
 		return nil
 	})
-	return err == nil && (u.onlyNew || size == u.size)
+	return err == nil && (u.only[conditionMissing] != "" || size == u.size)
 }
 
 // abort even when the runner is being stopped: what was sent would be paid for until the bucket's rule removes it.

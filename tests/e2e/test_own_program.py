@@ -136,3 +136,37 @@ def test_the_dump_for_a_bug_report_holds_what_happened_and_no_secret(local: Clus
     assert any(each["instanceType"] for each in parts["instances"]["instances"])
     assert {each["name"] for each in parts["doctor"]} >= {"credentials", "deployment"}
     assert any('"message":"tick"' in line for each in parts["controller-log"] for line in each["lines"])
+
+
+def test_a_fixed_program_runs_for_the_failed_tasks_alone_and_everything_says_which_version(
+    local: Cluster, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    program = folder / "main.py"
+    program.write_text(
+        "import sys\nn = int(sys.argv[1])\nif n in (1, 3): sys.exit(f'bad record {n}')\nprint('old', n)\n"
+    )
+    run_id = submitted(
+        local, folder, run=["python", "main.py", "${index}"], workdir=".", array={"size": 4}, result="stdout"
+    )
+    assert local.finished(run_id)["tasks"]["failed"] == 2
+    there = ["--endpoint-url", local.aws.endpoint_url]
+    unnoticed = outcome_of(["argosy", "retry", run_id, "--failed", *there])
+    assert "They run version 1 of the program, uploaded " in unnoticed.stdout, unnoticed.stderr
+    assert local.finished(run_id)["tasks"]["failed"] == 2
+    program.write_text("import sys\nprint('new', int(sys.argv[1]))\n")
+    told = outcome_of(["argosy", "retry", run_id, "--failed", "--with-program", str(folder), *there])
+    assert "They run version 2 of the program, uploaded " in told.stdout, told.stderr
+    assert local.finished(run_id)["status"] == "SUCCEEDED"
+    parts = [local.read(f"{run_id}/parts/part-{index:07d}.jsonl") for index in range(4)]
+    assert parts == [b"old 0\n", b"new 1\n", b"old 2\n", b"new 3\n"]
+    entries = json.loads(local.read(f"{run_id}/manifest.json"))["entries"]
+    assert [each["program"] for each in entries] == [1, 2, 1, 2]
+    attempts = json.loads(outcome_of(["argosy", "attempts", run_id, "--json", *there]).stdout)["attempts"]
+    assert sorted((each["index"], each["attempt"], each["program"]) for each in attempts if each["index"] == 1) == [
+        (1, 1, 1), (1, 2, 1), (1, 3, 2),
+    ]  # fmt: skip
+    assert "2 results of 2 attempts" in outcome_of(["argosy", "status", run_id, *there]).stdout
+    assert "version 2 of the program: " in outcome_of(["argosy", "cost", run_id, *there]).stdout
+    page = tmp_path_factory.mktemp("page") / "run.html"
+    outcome_of(["argosy", "report", "run", run_id, "--html", str(page), *there])
+    assert "Versions of the program" in page.read_text()

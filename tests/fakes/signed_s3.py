@@ -10,7 +10,7 @@ import hashlib
 import re
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -83,9 +83,9 @@ class SignedS3:
     def endpoint(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
-    def put(self, key: str, body: bytes, bucket: str = BUCKET) -> str:
+    def put(self, key: str, body: bytes, bucket: str = BUCKET, metadata: Mapping[str, str] | None = None) -> str:
         """An object that is there from the start; its address."""
-        self.buckets.setdefault(bucket, {})[key] = Stored(body)
+        self.buckets.setdefault(bucket, {})[key] = Stored(body, dict(metadata or {}))
         return f"s3://{bucket}/{key}"
 
     def body(self, key: str, bucket: str = BUCKET) -> bytes:
@@ -179,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._ranged(objects[key])
 
     def _ranged(self, found: Stored) -> Any:
-        headers = {"ETag": '"' + hashlib.md5(found.body, usedforsecurity=False).hexdigest() + '"'}
+        headers = {"ETag": _etag(found.body)}
         headers |= {"Last-Modified": "Mon, 23 Nov 2026 00:00:00 GMT", "Content-Type": "binary/octet-stream"}
         headers |= {f"x-amz-meta-{name}": value for name, value in found.metadata.items()}
         span = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
@@ -189,14 +189,21 @@ class _Handler(BaseHTTPRequestHandler):
         headers["Content-Range"] = f"bytes {first}-{last}/{len(found.body)}"
         return 206, headers, found.body[first : last + 1]
 
+    def _is_forbidden(self, there: Stored | None) -> bool:
+        """Whether a condition of the write does not hold."""
+        wanted = self.headers.get("If-Match")
+        if wanted is not None and (there is None or wanted != _etag(there.body)):
+            return True
+        return self.headers.get("If-None-Match") == "*" and there is not None
+
     def _put(self, objects: dict[str, Stored], key: str, body: bytes) -> Any:
-        if self.headers.get("If-None-Match") == "*" and key in objects:
+        if self._is_forbidden(objects.get(key)):
             return 412
         named = {name.lower(): value for name, value in self.headers.items()}
         start = "x-amz-meta-"
         metadata = {name.removeprefix(start): value for name, value in named.items() if name.startswith(start)}
         objects[key] = Stored(body, metadata)
-        return 200, {"ETag": '"' + hashlib.md5(body, usedforsecurity=False).hexdigest() + '"'}, b""
+        return 200, {"ETag": _etag(body)}, b""
 
     def _multipart(self, bucket: str, key: str, query: dict[str, str], body: bytes) -> Any:
         uploads = self.store.uploads
@@ -212,12 +219,12 @@ class _Handler(BaseHTTPRequestHandler):
             return 404
         if self.command == "PUT":
             uploads[name][int(query["partNumber"])] = body
-            return 200, {"ETag": '"' + hashlib.md5(body, usedforsecurity=False).hexdigest() + '"'}, b""
+            return 200, {"ETag": _etag(body)}, b""
         if self.command == "DELETE":
             del uploads[name]
             return 204, {}, b""
         objects = self.store.buckets[bucket]
-        if self.headers.get("If-None-Match") == "*" and key in objects:
+        if self._is_forbidden(objects.get(key)):
             return 412
         numbers = [
             int(each.text or "") for each in ElementTree.fromstring(body).iter() if each.tag.endswith("PartNumber")
@@ -284,6 +291,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Silent."""
+
+
+def _etag(body: bytes) -> str:
+    return '"' + hashlib.md5(body, usedforsecurity=False).hexdigest() + '"'
 
 
 def _xml(root: str, text: str) -> tuple[int, dict[str, str], bytes]:

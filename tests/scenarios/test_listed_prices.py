@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.views import fleet_view
+from argosy.api.cluster.views import fleet_view
 from argosy.aws.on_demand_prices import FRESH_S, TRY_AGAIN_S, OnDemandPrices, by_type
 from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.botocore_check import SimulatedClient

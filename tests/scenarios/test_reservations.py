@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.api.views import cluster_view
+from argosy.api.cluster.views import cluster_view
 from argosy.aws.cell import Cell
 from argosy.catalogue.lookup import load_catalogue, overheads_of
 from argosy.cli.cluster import views

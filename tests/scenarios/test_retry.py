@@ -275,3 +275,49 @@ def test_chosen_tasks_run_again_with_more_memory_and_the_others_stay() -> None:
     [container] = tasks["taskDefinition"]["containerDefinitions"]
     assert container["memory"] == 4 * before
     assert [entry["attempt"] for entry in cluster.manifest() if entry["status"] == "SUCCEEDED"] == [1, 1, 1, 3, 1, 3, 1]
+
+
+JOBS = "s3://results/argosy/programs/jobs/"
+
+
+def environments(cluster: Controlled) -> dict[tuple[int, int], dict[str, str]]:
+    """What each attempt was started with, by (index, attempt)."""
+    found = {}
+    for message in cluster.world.events:
+        if message["detail-type"] == "ECS Task State Change":
+            override = message["detail"]["overrides"]["containerOverrides"][0]
+            told = {each["name"]: each["value"] for each in override["environment"]}
+            found[int(told["ARGOSY_TASK_INDEX"]), int(told["ARGOSY_TASK_ATTEMPT"])] = told
+    return found
+
+
+def test_two_retries_with_other_programs_run_each_task_with_its_own_and_the_manifest_says_which() -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    failing(cluster, 3, 5)
+    brought = {
+        "run": ["python", "f.py"],
+        "job": f"{JOBS}1a.json",
+        "result": "none",
+        "container": {"image": "argosy/digits"},
+        "retryStrategy": {"attempts": 1},
+    }
+    cluster.submit(8, **brought)
+    cluster.run_to_rest()
+    failing(cluster, 5)
+    cluster.retry(job=f"{JOBS}2b.json")
+    cluster.run_to_rest()
+    failing(cluster)
+    cluster.retry(job=f"{JOBS}3c.json")
+    cluster.controllers = [cluster.controller()]
+    cluster.run_to_rest()
+    assert [entry["program"] for entry in cluster.manifest()] == [1, 1, 1, 2, 1, 3, 1, 1]
+    record = cluster.record()
+    assert [(each.job[-7:-5], each.attempts, each.results) for each in record.programs] == [
+        ("1a", 8, 6), ("2b", 2, 1), ("3c", 1, 1),
+    ]  # fmt: skip
+    assert sum(each.attempts for each in record.programs) == record.attempts
+    told = environments(cluster)
+    assert {key: env["ARGOSY_JOB"][-7:-5] for key, env in told.items() if key[1] > 1} == {
+        (3, 2): "2b", (5, 2): "2b", (5, 3): "3c",
+    }  # fmt: skip
+    assert [told[5, attempt].get("ARGOSY_FIRST_ATTEMPT") for attempt in (1, 2, 3)] == [None, "2", "3"]

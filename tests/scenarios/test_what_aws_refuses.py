@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from argosy.api.views import fleet_view
+from argosy.api.cluster.views import fleet_view
 from argosy.aws.cell import Cell
 from argosy.aws.errors import NO_CLUSTER
 from argosy.engine.report import TickReport

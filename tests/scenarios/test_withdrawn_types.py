@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.api.views import fleet_view
+from argosy.api.cluster.views import fleet_view
 from argosy.aws.offerings import OFFERS_FRESH_S
 from argosy.engine.report import TickReport
 from argosy.model.pools import Pool

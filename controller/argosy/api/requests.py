@@ -19,7 +19,7 @@ from argosy.model.journal.stored import Place
 from argosy.model.tasks import TaskStatus
 from argosy.placement.query import QuerySyntaxError, subjects
 from argosy.spec.faults import Fault, SpecError, from_pydantic
-from argosy.spec.fields import USD_LIMIT, Strict, refused
+from argosy.spec.fields import USD_LIMIT, S3Object, Strict, refused
 
 PAGE_LIMIT = 100  # runs
 TASK_PAGE_LIMIT = 1000  # tasks, or instances; keeps a reply far below Lambda's 6 MB
@@ -101,7 +101,7 @@ class CancelRun(Strict):
 class RetryRun(Strict):
     """Run the failed tasks of an ended run once more, the cancelled ones too if asked. tasks: these only, whatever they
     ended as: first and last index of each stretch. budget_usd: of all tries. memory, vcpus: of each task from now on,
-    MiB and vCPUs."""
+    MiB and vCPUs. job: another version of the program for them; without it they run the latest one."""
 
     action: Literal["RetryRun"]
     run_id: str
@@ -114,6 +114,7 @@ class RetryRun(Strict):
     budget_usd: float | None = Field(default=None, gt=0, le=USD_LIMIT)  # of all tries of the run together
     memory: int | None = None  # judged as `resources` of a spec
     vcpus: float | None = None
+    job: S3Object | None = None
     client_token: Annotated[str, Field(min_length=1, max_length=TOKEN_LIMIT), AfterValidator(printable)] | None = None
 
     @model_validator(mode="after")

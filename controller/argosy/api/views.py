@@ -5,25 +5,17 @@ Times are ISO 8601 in UTC, money is in US dollars and unrounded, shares are 0..1
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
-from argosy.market.offers import is_stale, price_of, rate_of, rate_source, rejected
 from argosy.model.arns import task_arn
-from argosy.model.attempts import AttemptStatus
-from argosy.model.instances import Instance, Purchase
+from argosy.model.instances import Purchase
 from argosy.model.money.costs import Costs, summed
-from argosy.model.policy import Policy
-from argosy.model.pools import CAPACITY_BLOCK, Floor, Pool
+from argosy.model.program_versions import ProgramVersion
 from argosy.model.purchases import Stance
-from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
+from argosy.model.resources import CPU_UNITS_PER_VCPU
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
@@ -102,8 +94,22 @@ def full_run_view(record: RunRecord) -> JSON:
         "priority": record.priority,
         "maxInstances": record.max_instances,
         "maxConcurrentTasks": record.max_concurrent,
+        "programs": [program_view(number, each) for number, each in enumerate(record.programs, 1)],
         "changes": dict(record.changes),
         "changeReason": record.change_reason or None,
+    }
+
+
+def program_view(number: int, version: ProgramVersion) -> JSON:
+    """A version of a run's program. attempts, seconds: of its attempts that have ended; results: tasks that it made."""
+    return {
+        "version": number,
+        "sha256": version.digest,
+        "job": version.job,
+        "addedAt": iso(version.added_at),
+        "attempts": version.attempts,
+        "seconds": version.seconds,
+        "results": version.results,
     }
 
 
@@ -245,6 +251,7 @@ def _task_row(chosen: ChosenTasks, row: int, state: State, now: float) -> JSON:
         "seconds": float(chunk["seconds"][row]) or None,
         "gpuIds": _gpu_ids(state, bytes(chunk["instance"][row]).decode(), int(chunk["gpu_mask"][row])),
         "taskArn": None,
+        "program": int(chunk["program"][row]) + 1 if record.programs else None,
     }
     live = state.attempts.row_of_task.get((record.number, index))
     return shown if live is None else shown | _live_attempt(state, live, now)
@@ -268,133 +275,3 @@ def _live_attempt(state: State, row: int, now: float) -> JSON:
 def _gpu_ids(state: State, instance_id: str, mask: int) -> list[str]:
     instance = state.instances.get(instance_id)
     return [gpu for bit, gpu in enumerate(instance.gpu_ids) if mask >> bit & 1] if instance else []
-
-
-def cluster_view(state: State, needs: Mapping[int, Resources], now: float, policy: Policy) -> JSON:
-    """The instances, fleets and costs of DescribeCluster's body. needs: of a task of each open run, by Run.number."""
-    used, tasks = used_by_instance(state, needs)
-    alive = [instance for instance in state.instances.values() if instance.alive]
-    peaks = (state.peak_cpu, state.peak_memory, state.peak_gpus)
-    return {
-        "instances": [
-            instance_view(instance, used.get(instance.id), tasks.get(instance.id, 0))
-            for instance in state.instances.values()
-        ],
-        "fleets": [fleet_view(pool, now, policy) for pool in state.pools.values() if not pool.reservation],
-        "reservations": [reservation_view(pool) for pool in state.pools.values() if pool.reservation],
-        "usdPerHour": sum(instance.price_usd_per_hour for instance in alive),
-        "spentUsd": state.spent_usd + sum(i.hours(now) * i.price_usd_per_hour for i in alive),
-        "onDemandUsd": state.spent_on_demand_usd + sum(i.hours(now) * i.on_demand_usd_per_hour for i in alive),
-        "peakUtilisation": dict(zip(("cpu", "memory", "gpus"), peaks, strict=True)),
-        "floor": floor_view(state.floor),
-    }
-
-
-def floor_view(floor: Floor) -> JSON | None:
-    """The minimum size that a user has requested; None = no number."""
-    if not floor.instances:
-        return None
-    return {
-        "instances": floor.instances,
-        "instanceTypes": list(floor.types),
-        "askedAt": iso(floor.asked_at),
-        "until": iso(floor.until) if floor.until else None,
-        "waiting": floor.waiting or None,
-    }
-
-
-def used_by_instance(state: State, needs: Mapping[int, Resources]) -> tuple[dict[str, Resources], dict[str, int]]:
-    """The use of each instance by live attempts, and their number."""
-    table, used = state.attempts, dict[str, Resources]()
-    for name, runs in table.runs_on_instance.items():
-        taken = Resources()
-        for number, count in runs.items():
-            taken = taken.plus(needs.get(number, Resources()), count)
-        used[name.decode()] = taken
-    at_work = Counter(table["instance"][at_work_rows(state)].tolist())
-    return used, {name.decode(): count for name, count in at_work.items()}
-
-
-def at_work_rows(state: State) -> NDArray[np.int64]:
-    """The rows of attempts that ECS has, and that take their place on their instance."""
-    table = state.attempts
-    rows: NDArray[np.int64] = table.placed()
-    return rows[table.has_status(AttemptStatus.LAUNCHED, AttemptStatus.RUNNING)[rows]]
-
-
-def instance_view(instance: Instance, used: Resources | None, tasks: int) -> JSON:
-    """One of `instances` of DescribeCluster's body. used: None = nothing."""
-    total, used = instance.total, used or Resources()
-    return {
-        "instanceId": instance.id,
-        "instanceType": instance.instance_type,
-        "availabilityZone": instance.zone,
-        "cell": instance.cell,
-        "purchase": instance.purchase.value,
-        "reservation": instance.reservation or None,
-        "status": instance.status.value,
-        "cpu": {"total": total.cpu_units / CPU_UNITS_PER_VCPU, "used": used.cpu_units / CPU_UNITS_PER_VCPU},
-        "memory": {"total": total.memory_mib, "used": used.memory_mib},
-        "gpus": {"total": total.gpus, "used": used.gpus},
-        "tasks": tasks,
-        "noWorkBecause": instance.cordon or None,
-        "console": instance.console or None,
-        "priceUsdPerHour": instance.price_usd_per_hour,
-        "onDemandUsdPerHour": instance.on_demand_usd_per_hour,
-        "diskUsdPerHour": instance.disk_usd_per_hour,
-        "addressUsdPerHour": instance.address_usd_per_hour,
-        "launchedAt": iso(instance.launched_at),
-        "stoppedAt": iso(instance.stopped_at),
-    }
-
-
-def reservation_view(pool: Pool) -> JSON:
-    """One of `reservations` of DescribeCluster's body. USD an hour at on-demand prices, whether used or not; null for a
-    Capacity Block, which is paid in advance."""
-    kind = None if pool.reserved_as == CAPACITY_BLOCK else load_catalogue(pool.cell).get(pool.instance_type)
-    usd = price_of(pool, kind, Purchase.ON_DEMAND, 0.0, Policy()) if kind else None
-    return {
-        "reservation": pool.reservation,
-        "kind": pool.reserved_as,
-        "instanceType": pool.instance_type,
-        "availabilityZone": pool.zone,
-        "cell": pool.cell,
-        "instances": pool.reserved,
-        "free": pool.reserved_free,
-        "endsAt": iso(pool.reserved_until),
-        "emptyBy": iso(pool.empty_by),
-        "unusableBecause": pool.unusable or None,
-        "usdPerHour": usd and usd * pool.reserved,
-        "idleUsdPerHour": usd and usd * pool.reserved_free,
-    }
-
-
-def fleet_view(pool: Pool, now: float, policy: Policy) -> JSON:
-    """One of `fleets` of DescribeCluster's body. USD an hour; times are ISO 8601; unknown values are null."""
-    kind = load_catalogue(pool.cell).get(pool.instance_type)
-    band = interruption_band(pool.cell, pool.instance_type)
-    why_not = rejected([pool], load_catalogue(pool.cell), now, policy)
-    return {
-        "instanceType": pool.instance_type,
-        "availabilityZone": pool.zone,
-        "cell": pool.cell,
-        "spotTarget": pool.spot_target,
-        "onDemandTarget": pool.on_demand_target,
-        "spotUsdPerHour": pool.spot_usd_per_hour or None,
-        "pricedAt": iso(pool.priced_at, "seconds"),
-        "priceIsStale": is_stale(pool, now, policy),
-        "onDemandUsdPerHour": price_of(pool, kind, Purchase.ON_DEMAND, now, policy) if kind else None,
-        "onDemandFrom": "priceList" if pool.listed_usd_per_hour else "catalogue",
-        "assumedUsdPerHour": price_of(pool, kind, Purchase.SPOT, now, policy) if kind else None,
-        "interruptionBand": None if band is None else BANDS[band],
-        "interruptionsPerHour": rate_of(pool, now, policy),
-        "interruptionsFrom": rate_source(pool, now, policy),
-        "coolingOffUntil": iso(pool.short_until if pool.short_until > now else 0.0, "seconds"),
-        "coolingOffAfter": pool.short_reason if pool.short_until > now else None,
-        "behindSince": iso(pool.behind_since, "seconds"),
-        "behindBecause": pool.behind_because or None,
-        "needsMending": pool.needs_mending and pool.cools_off(now),
-        "unsettledUntil": iso(pool.unsettled_until if pool.unsettled_until > now else 0.0, "seconds"),
-        "placementScore": pool.placement_score or None,
-        "noOfferBecause": why_not[0][1] if why_not else None,
-    }

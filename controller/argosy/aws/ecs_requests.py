@@ -16,6 +16,7 @@ from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
 from argosy.layout import LOG_PREFIX
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
+from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
 from argosy.model.resources import Resources
 from argosy.model.run_terms import ARM64, PROGRAM_ENTRY_POINT, RESERVED_PORTS, X86_64, HealthTerms, Port
 from argosy.model.runs import Run
@@ -40,8 +41,10 @@ def run_task_request(launch: Launch, run: Run, item: Any, task_definition: str, 
     lacks what the spec uses.
     """
     key = launch.key
-    overrides = task_overrides(run.spec, run.output, key, item, run.task_count)
+    overrides = task_overrides(run.spec_of(key.index), run.output, key, item, run.task_count)
     environment = [*overrides["environment"], {"name": LAUNCH_VARIABLE, "value": str(key.launch)}]
+    if first := int(run.tasks["first"][key.index]):
+        environment.append({"name": FIRST_ATTEMPT_VARIABLE, "value": str(first)})
     override = {"name": run.container, "environment": environment}
     if overrides["command"] is not None:
         override["command"] = overrides["command"]

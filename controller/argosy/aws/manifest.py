@@ -24,7 +24,7 @@ from argosy.spec.shards import task_range
 
 StoredObject = tuple[str, int]  # S3 key, bytes
 Entry = Mapping[str, Any]  # the entry of one index
-_COLUMNS = ("committed", "seconds", "instance", "gpu_mask")
+_COLUMNS = ("committed", "seconds", "instance", "gpu_mask", "program")
 _ATTEMPT = re.compile(r"attempts/(\d+)/([1-9]\d*)/", re.ASCII)
 _PARTS, _ATTEMPTS = "parts/", "attempts/"
 
@@ -142,7 +142,10 @@ def index_body(run: Run) -> bytes:
 
 
 def _head(run: Run) -> dict[str, Any]:
-    return {"runId": run.id, "output": run.output, "retries": run.retries, "tasks": task_counts(run)}
+    head = {"runId": run.id, "output": run.output, "retries": run.retries, "tasks": task_counts(run)}
+    if len(run.programs) > 1:
+        head["programs"] = [{"version": at, "job": each.job} for at, each in enumerate(run.programs, 1)]
+    return head
 
 
 def task_counts(run: Run) -> dict[str, int]:
@@ -161,7 +164,7 @@ def _rows(run: Run, tasks: range) -> Iterator[tuple[Any, ...]]:
 def _entry(
     run: Run, index: int, row: tuple[Any, ...], instances: Mapping[str, Instance], objects: Sequence[StoredObject]
 ) -> dict[str, Any]:
-    status, committed, seconds, instance_id, gpu_mask = row
+    status, committed, seconds, instance_id, gpu_mask, program = row
     instance = instances.get(instance_id.decode())
     entry: dict[str, Any] = {
         "index": index,
@@ -174,6 +177,8 @@ def _entry(
         "instanceType": instance.instance_type if instance else None,
         "gpuIds": _gpu_ids(gpu_mask, instance),
     }
+    if len(run.programs) > 1 and committed:
+        entry["program"] = program + 1
     span = task_range(run.spec, index)
     return entry | ({"range": f"{span[0]}:{span[1]}"} if span else {})
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -40,8 +40,8 @@ FATE_OF_OUTCOME = np.array([4, 0, 1, 1, 2, 2, 1, 3], dtype="u1")
 class Attempts:
     """One row each; shape (rows,). instance: a row of `instances`. started, stopped: seconds after the origin, 0 = not
     known, or not yet. reason: a row of `reasons`.
-    gpu_mask: bit j = the j-th GPU of the instance. pulled: seconds, of its image. damaged: pieces of the
-    history that cannot be read."""
+    gpu_mask: bit j = the j-th GPU of the instance. program: version of the program, from 0. pulled: seconds, of its
+    image. damaged: pieces of the history that cannot be read."""
 
     index: NDArray[np.uint32]
     attempt: NDArray[np.uint32]
@@ -56,6 +56,7 @@ class Attempts:
     instances: Sequence[str]
     reasons: Sequence[str]
     damaged: int = 0
+    program: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, "u1"))
 
     def __len__(self) -> int:
         return len(self.index)
@@ -99,6 +100,7 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
         damaged += page.get("damaged", 0)
         found = {name: column(page["columns"][name]) for name in _COLUMNS if name in page["columns"]}
         found.setdefault("pulled", np.zeros(len(found["index"]), "u4"))  # of a controller that does not record it
+        found.setdefault("program", np.zeros(len(found["index"]), "u1"))  # an earlier deployment's
         found["instance"] = _renumbered(found["instance"], page["instances"], instances)
         found["reason"] = _renumbered(found["reason"], page["reasons"], reasons)
         for name in _COLUMNS:
@@ -121,20 +123,22 @@ def attempts_of(pages: Iterable[JSON]) -> Attempts:
         instances=list(instances),
         reasons=list(reasons),
         damaged=damaged,
+        program=whole["program"],
     )
 
 
 def rows_of_attempts(pages: Sequence[JSON]) -> Iterator[dict[str, Any]]:
     """All pages of ListAttempts, an attempt at a time. Times are epoch seconds, None = not known, or not yet."""
     table, origin = attempts_of(pages), pages[0]["origin"]
-    columns = (table.index, table.attempt, table.outcome, table.exit_code, table.reason, table.instance)
+    columns = (table.index, table.attempt, table.program, table.outcome, table.exit_code, table.reason, table.instance)
     times = (table.started, table.stopped, table.pulled)
-    for index, attempt, outcome, code, reason, instance, started, stopped, pulled in zip(
+    for index, attempt, program, outcome, code, reason, instance, started, stopped, pulled in zip(
         *(column.tolist() for column in (*columns, *times)), strict=True
     ):
         yield {
             "index": index,
             "attempt": attempt,
+            "program": program + 1,
             "outcome": _OUTCOMES.get(outcome, str(outcome)),
             "exitCode": None if code == NO_EXIT_CODE else code,
             "reason": table.reasons[reason] or None,
@@ -156,6 +160,7 @@ _COLUMNS = {
     "reason": "u4",
     "gpuMask": "u4",
     "pulled": "u4",
+    "program": "u1",
     "amends": "u1",
 }
 

@@ -156,6 +156,8 @@ def _figures(
     yield _states(series)
     yield spending.over_time(view, series)
     yield how_long(attempts)
+    if len(view.get("programs") or ()) > 1:
+        yield programs(view)
     yield failed
     yield _lanes(view, history, attempts)
     yield bought(history)
@@ -260,6 +262,24 @@ def failures(view: View, kinds: Sequence[FailuresAlike]) -> Figure:
     table = Table((">Attempts", "Why", "Tasks", "Its last line", "Logs"), shown, stacks=True)
     total = sum(kind.count for kind in kinds)
     return Figure(key, title, note=f"{counted(total, 'attempt')} in {counted(len(kinds), 'group')}.", table=table)
+
+
+def programs(view: View) -> Figure:
+    """The versions of its program, and what each of them made and took."""
+    rows = [
+        (
+            str(each["version"]),
+            clock(each["addedAt"]),
+            element("code", each["sha256"][:12]),
+            f"{each['attempts']:,}",
+            f"{each['results']:,}",
+            duration(each["seconds"]),
+            money(usd),
+        )
+        for each, usd in zip(view["programs"], spending.by_program(view), strict=True)
+    ]
+    heads = (">Version", "Uploaded", "Digest", ">Attempts", ">Results", ">Task time", ">Cost, by time")
+    return Figure("programs", "Versions of the program", table=Table(heads, rows))
 
 
 def bought(history: View | None) -> Figure:

@@ -29,6 +29,13 @@ def kinds_in(parts: Mapping[str, float]) -> list[tuple[str, str]]:
     return [each for each in KINDS if each[0] not in RARE or parts.get(f"{each[0]}Usd")]
 
 
+def by_program(view: View) -> list[float]:
+    """USD for each version of the run's program: the run's cost, divided by the time of their attempts."""
+    versions = view.get("programs") or ()
+    total_s = sum(each["seconds"] for each in versions)
+    return [float(view["costUsd"]) * each["seconds"] / total_s if total_s else 0.0 for each in versions]
+
+
 def over_time(view: View, series: View) -> Figure:
     """Cost by kind over time, with the cost of on-demand."""
     key, title = "cost", "Cost by what it was spent on"

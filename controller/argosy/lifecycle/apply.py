@@ -233,7 +233,7 @@ def result_seen(event: events.ResultSeen, state: State, now: float, policy: Poli
     carried_out(state, What.VERIFY, event.run_id)
     if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING.value:
         return
-    if event.attempt:
+    if event.attempt and event.attempt >= run.tasks["first"][event.index]:
         state.set_task(
             run, event.index, status=TaskStatus.SUCCEEDED, committed=event.attempt, bytes=event.bytes, reason=0
         )

@@ -64,7 +64,8 @@ def launch(action: Launch, state: State, now: float, policy: Policy) -> None:
         return  # an intent that was not sent yet: the same row is sent now
     run, instance = state.runs[action.key.run_id], state.instances[action.instance_id]
     charges.count_on(state, run, instance, now)
-    state.attempts.add(run.number, action.key, action.wave, action.instance_id, now)
+    row = state.attempts.add(run.number, action.key, action.wave, action.instance_id, now)
+    state.attempts.set(row, program=run.tasks["program"][action.key.index])
     state.next_wave = max(state.next_wave, action.wave + 1)
     state.set_task(run, action.key.index, status=TaskStatus.STARTING)
     instance.idle_since = instance.idle_since if run.is_daemon else 0.0

@@ -9,7 +9,8 @@ from __future__ import annotations
 from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
 from argosy.model.attempts import StopCause
 from argosy.model.ended_attempts import FAILURES, EndedAttempt, Outcome
-from argosy.model.runs import Run, note_failure
+from argosy.model.failure_groups import note_failure
+from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE
 
@@ -37,6 +38,7 @@ def note_end(state: State, run: Run, row: int, end: AttemptEnd, ran: tuple[float
         exit_code=NO_EXIT_CODE if seen.exit_code is None else seen.exit_code,
         reason=0 if outcome is Outcome.SUCCEEDED else run.reason_row(end.reason),
     )
+    run.note_program(noted.program, attempts=1, seconds=max(0.0, stopped_at - started_at) if started_at else 0.0)
     _append(state, run, noted, stopped_at)
 
 
@@ -53,6 +55,7 @@ def amend(state: State, run: Run, end: AttemptEnd, now: float) -> None:
         outcome=_outcome(end, end.cause is not StopCause.STUCK),
         exit_code=NO_EXIT_CODE if end.seen.exit_code is None else end.seen.exit_code,
         reason=run.reason_row(end.reason),
+        program=int(run.tasks["program"][end.index]),
         amends=True,
     )
     _append(state, run, amended, now)
@@ -88,4 +91,5 @@ def _known_of(state: State, row: int) -> EndedAttempt:
         started_at=float(table["started_at"][row]),
         gpu_mask=int(table["gpu_mask"][row]),
         pull_s=table.pull_s(row),
+        program=int(table["program"][row]),
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from argosy.lifecycle.setbacks import carried_out
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
+from argosy.model.program_versions import ProgramVersion
 from argosy.model.purchases import UNSTEERED
 from argosy.model.runs import Run, RunStatus, TaskStretch
 from argosy.model.setbacks import LASTING
@@ -58,18 +59,21 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
 
 
 def _change(run: Run, request: RetryRequest) -> None:
-    """A changed size is put into a new definition when the run is prepared. No attempt of the old size is alive."""
+    """Another program is the latest version from now on. A changed size is put into a new definition when the run is
+    prepared. No attempt of the old size is alive."""
     if request.changes:
         run.change(request.changes)
     if request.size:
         run.needs = run.terms.needs
+    if request.job and request.job != run.programs[-1].job:
+        run.programs.append(ProgramVersion(request.job, request.requested_at))
 
 
 def _widen(state: State, run: Run, wanted: list[int], request: RetryRequest) -> None:
     """Two different retries were sent while the run counted as ended: revive the tasks of the later one as well. A run
-    that is being given up again is left unchanged. So is a run where either request chose tasks, since the two could
-    contradict each other."""
-    if run.chosen or request.tasks:
+    that is being given up again is left unchanged. So is a run where either request chose tasks, or the later one
+    brings another program, since the two could contradict each other."""
+    if run.chosen or request.tasks or request.job:
         return
     more = [status for status in wanted if status not in run.retried]
     if not more or not run.retries or run.cancelled or (run.halted and not run.revives):
@@ -142,7 +146,18 @@ def _revive_rows(state: State, run: Run, rows: Rows) -> bool:
         table.set_many(interrupted, status=TaskStatus.CANCELLED)
     elif len(again):
         table.set_many(again, status=TaskStatus.PENDING, user_failures=0, losses=0, not_before=0.0, reason=0)
+    if not run.cancelled:
+        stays = (status == TaskStatus.PENDING) & chosen & (TaskStatus.CANCELLED in run.revives)
+        _take_latest_program(run, np.concatenate([again, rows[stays]]))
     return int(rows[0]) // table.chunk_rows in table.dirty
+
+
+def _take_latest_program(run: Run, rows: Rows) -> None:
+    """Retried tasks run the latest version of the program. What an earlier version may have left does not count."""
+    table, latest = run.tasks, max(0, len(run.programs) - 1)
+    older = rows[table["program"][rows] < latest]
+    if len(older):
+        table.set_many(older, program=latest, first=table["attempts"][older] + 1)
 
 
 def _chosen(run: Run, rows: Rows) -> NDArray[np.bool_]:

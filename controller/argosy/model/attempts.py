@@ -90,6 +90,7 @@ class AttemptTable(ColumnTable):
         "health_since": ("f8", 0.0),  # the check that first showed it; 0 = none has
         "host_ports": ("u8", 0),  # where its ports are reached (`argosy.model.services.ports`); 0 = unknown
         "for_run": ("u4", 0),  # Run.number of the run for which it was PREEMPTED
+        "program": ("u1", 0),  # version of the program that it runs: place in the run's `programs`
         "left_at": ("f8", 0.0),  # since when it takes no room on its instance, as far as is known; 0 = it does
     }
     watched: ClassVar[tuple[str, ...]] = (

@@ -60,6 +60,7 @@ class EndedAttempt(NamedTuple):
     reason: int = 0  # row in the run's `reasons`
     gpu_mask: int = 0  # bit j = the j-th registered GPU of the instance
     pull_s: float = 0.0  # of its image, where ECS said so
+    program: int = 0  # version of the program: place in the run's `programs`
     amends: bool = False  # amends the outcome, exit code and reason of an earlier row; the rest is unknown
 
 
@@ -77,6 +78,7 @@ SCHEMA: Mapping[str, tuple[str, Any]] = {
     "reason": ("u2", 0),
     "gpu_mask": ("u4", 0),
     "pulled": ("u4", 0),  # tenths of a second
+    "program": ("u1", 0),
     "amends": ("u1", 0),
 }
 _PLACES = (("instances", "S19"), ("cells", "S20"))  # the table of instances
@@ -116,6 +118,7 @@ class EndedAttempts:
                 reason=row["reason"],
                 gpu_mask=row["gpu_mask"],
                 pull_s=row["pulled"] / TENTHS,
+                program=row["program"],
                 amends=bool(row["amends"]),
             )
 
@@ -148,6 +151,7 @@ def from_rows(rows: Sequence[EndedAttempt]) -> EndedAttempts:
         "reason": [row.reason for row in rows],
         "gpu_mask": [row.gpu_mask for row in rows],
         "pulled": [round(row.pull_s * TENTHS) for row in rows],
+        "program": [row.program for row in rows],
         "amends": [row.amends for row in rows],
     }
     return EndedAttempts(origin, {name: np.array(values[name], dtype=SCHEMA[name][0]) for name in SCHEMA}, places)

@@ -56,6 +56,7 @@ class RetryRequest:
     budget_usd: float | None = None  # budget from now on, for all its tries together; None = as before
     tasks: tuple[tuple[int, int], ...] = ()  # limits them to these: first and last index of each stretch; none = all
     size: Changes = field(default_factory=dict, hash=False)  # needs of each of its tasks from now on
+    job: str = ""  # another version of its program for these tasks: the job's s3:// address; "" = the latest one
     kind: str = "retry"
 
     @property

@@ -10,32 +10,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance
 from argosy.model.money.costs import Costs
+from argosy.model.program_versions import ProgramVersion, submitted_version
 from argosy.model.purchases import UNSTEERED, Steering
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import SERVICE_GROUP, Changes, Port, RunTerms, all_bits, changed
 from argosy.model.series import Series
 from argosy.model.start_ups import NO_START, StartUps
 from argosy.model.tasks import TERMINAL, TaskStatus, TaskTable
-
-MOST_GROUPS = 50
-OTHERS = -1  # in place of a row of the run's reasons: all failures beyond MOST_GROUPS
-
-
-class FailureGroup(NamedTuple):
-    """Attempts that failed with one reason and exit code. Times are epoch seconds; the indexes of all their tasks lie
-    between the first and the last."""
-
-    reason: int  # row in the run's `reasons`, or OTHERS
-    exit_code: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which no group needs
-    first_index: int
-    last_index: int
-    first_at: float
-    last_at: float
 
 
 class RunStatus(StrEnum):
@@ -162,11 +148,13 @@ class Run:
     not_before: float = 0.0  # epoch seconds: nothing of it starts earlier; 0 = that time has come
     held_until: float = 0.0  # when everything that held it was over; durations count from here. 0 = nothing did
     proven_owner: str = ""  # its owner, as AWS said at submission; "" = the owner in its spec is unproven
+    programs: list[ProgramVersion] = field(default_factory=list)  # the versions of its program, by their place
     terms: RunTerms = field(init=False)  # the terms that apply now, with the changes
     committed: RunFacts | None = field(default=None, init=False)  # None = nothing was committed yet
 
     def __post_init__(self) -> None:
         self.terms = changed(self.submitted_terms, self.changes)
+        self.programs = self.programs or submitted_version(self.spec, self.submitted_at)
         self.tasks.must_meet = all_bits(self.terms.depends_on) if self.terms.depends_on else 0
 
     @classmethod
@@ -204,6 +192,19 @@ class Run:
                 self.instances = {each for each in self.instances if (there := known.get(each)) and there.alive}
             self.instances.add(name)
             self.used_instances += 1
+
+    def spec_of(self, index: int) -> Mapping[str, Any]:
+        """The spec as the task receives it: with the job of its version of the program."""
+        version = int(self.tasks["program"][index])
+        return {**self.spec, "job": self.programs[version].job} if version else self.spec
+
+    def note_program(self, version: int, attempts: int = 0, seconds: float = 0.0, results: int = 0) -> None:
+        """Count what an attempt with this version of the program came to."""
+        if version < len(self.programs):
+            was = self.programs[version]
+            self.programs[version] = was._replace(
+                attempts=was.attempts + attempts, seconds=was.seconds + seconds, results=was.results + results
+            )
 
     def change_spec(self, spec: Mapping[str, Any], terms: RunTerms) -> None:
         """Adopt a spec of the same content (`ServiceTerms.content`): a later revision of a service adopts its tasks."""
@@ -374,27 +375,3 @@ def sort_key(run_id: str) -> str:
     """Orders runs by submission: the time part of the id first."""
     _, day, clock, tail = run_id.rsplit("-", 3)
     return f"{day}{clock}{tail}#{run_id}"
-
-
-def note_failure(groups: list[FailureGroup], reason: int, exit_code: int, index: int, at: float) -> None:
-    """Count one more failure. The last group takes all kinds without their own group."""
-    place = _place(groups, reason, exit_code)
-    if place is None and len(groups) >= MOST_GROUPS - 1:
-        reason = OTHERS
-        place = _place(groups, reason, exit_code := 0)
-    if place is None:
-        groups.append(FailureGroup(reason, exit_code, 1, index, index, at, at))
-        return
-    before = groups[place]
-    groups[place] = before._replace(
-        count=before.count + 1,
-        first_index=min(before.first_index, index),
-        last_index=max(before.last_index, index),
-        first_at=min(before.first_at, at),
-        last_at=max(before.last_at, at),
-    )
-
-
-def _place(groups: list[FailureGroup], reason: int, exit_code: int) -> int | None:
-    same = (place for place, group in enumerate(groups) if group[:2] == (reason, exit_code))
-    return next(same, None)

@@ -181,6 +181,8 @@ class State:
 
     def set_task(self, run: Run, index: int, **values: Any) -> None:
         run.tasks.set(index, **values)
+        if values.get("status") is TaskStatus.SUCCEEDED:
+            run.note_program(int(run.tasks["program"][index]), results=1)
         self.changed_runs.add(run.id)
 
     def used_on(self, instance_id: str) -> Resources:

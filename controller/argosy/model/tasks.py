@@ -46,6 +46,8 @@ class TaskTable(ColumnTable):
         "stop_cause": ("u1", 0),  # StopCause of an attempt that is VERIFYING; INTERRUPTED too if its host was lost
         "gpu_mask": ("u4", 0),  # bit j = the j-th registered GPU of that instance was pinned to it
         "preempted": ("u1", 0),  # attempts stopped for a run of another queue: neither a failure nor a loss
+        "program": ("u1", 0),  # version of the program that its attempts run: place in the run's `programs`
+        "first": ("u4", 0),  # its first attempt with that version: parts of earlier ones do not count; 0 = all do
         "met": ("u1", 0),  # bit j: the j-th run that its run depends on task by task has provided what it waits for
     }
     watched: ClassVar[tuple[str, ...]] = ("status", "attempts", "user_failures", "losses")

@@ -11,7 +11,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -158,13 +158,26 @@ class Objects:
         """Write a file, replacing any earlier object."""
         self._upload(path, _Destination.of(uri, what=what))
 
-    def upload_once(self, path: Path, uri: str, metadata: Mapping[str, str]) -> bool:
-        """A file with S3 user metadata; False if an object was there already, which then stays."""
-        try:
-            self._upload(path, _Destination.of(uri, {"Metadata": dict(metadata)}, {"IfNoneMatch": "*"}))
-        except AlreadyThere:
-            return False
-        return True
+    def upload_once(
+        self,
+        path: Path,
+        uri: str,
+        metadata: Mapping[str, str],
+        is_replaced: Callable[[Mapping[str, str]], bool] = lambda there: False,
+    ) -> bool:
+        """A file with S3 user metadata; False if an object was there already, which then stays. is_replaced: whether
+        one with this metadata does not stay."""
+        condition = {"IfNoneMatch": "*"}
+        while True:
+            to = _Destination.of(uri, {"Metadata": dict(metadata)}, condition)
+            try:
+                self._upload(path, to)
+                return True
+            except AlreadyThere:
+                there = self._tried(partial(self._client().head_object, **to.place), to.sentence)
+                if not is_replaced(there.get("Metadata") or {}):
+                    return False
+                condition = {"IfMatch": there["ETag"]}
 
     def _upload(self, path: Path, to: _Destination) -> None:
         if path.stat().st_size > MULTIPART_BYTES:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from argosy.model.exit_codes import WRONG_REQUEST
+from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT, RUNNER_PROTOCOL
 
 STOPPED = 143  # 128 + SIGTERM
@@ -54,6 +55,7 @@ class RunnerOrder:
     job: str | None
     inputs: tuple[str, ...]
     attempt: str | None  # its number, which the part carries as metadata
+    first_attempt: int  # parts of earlier ones are another version's; 0 = none are
     checkpoint: CheckpointOrder | None = None
 
 
@@ -73,6 +75,7 @@ def order_from(environment: Mapping[str, str]) -> RunnerOrder | None:
         inputs=_inputs(environment.get("ARGOSY_INPUTS") or "[]"),
         attempt=environment.get("ARGOSY_TASK_ATTEMPT") or None,
         checkpoint=_checkpoint(environment),
+        first_attempt=int(first) if (first := environment.get(FIRST_ATTEMPT_VARIABLE, "")).isdecimal() else 0,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,10 +75,18 @@ def part_of(found: Sequence[LeftFile], order: RunnerOrder) -> LeftFile | None:
 
 
 def upload_part(path: Path, order: RunnerOrder, objects: Objects) -> None:
-    """The task's final object. One from an earlier attempt stays: it is equally valid. Raises RunnerFault."""
+    """The task's final object. One from an earlier attempt stays: it is equally valid, unless another version of the
+    program wrote it. Raises RunnerFault."""
     if order.part is None:
         raise RunnerFault(WRONG_REQUEST, "ARGOSY_PART_URI does not say where the result belongs")
-    objects.upload_once(path, order.part, {ATTEMPT_METADATA: order.attempt} if order.attempt else {})
+    metadata = {ATTEMPT_METADATA: order.attempt} if order.attempt else {}
+    objects.upload_once(path, order.part, metadata, lambda there: _is_older(there, order))
+
+
+def _is_older(there: Mapping[str, str], order: RunnerOrder) -> bool:
+    """Whether a part with this metadata is of an attempt before those that count."""
+    attempt = there.get(ATTEMPT_METADATA, "")
+    return attempt.isdecimal() and int(attempt) < order.first_attempt
 
 
 def _files(folder: Path) -> Iterator[LeftFile]:

@@ -178,17 +178,23 @@ class RunHandle:
         indexes: Iterable[int] | None = None,
         memory: int | None = None,
         vcpus: float | None = None,
+        program: str | os.PathLike[str] | None = None,
     ) -> RunHandle:
         """Retry tasks that did not succeed; those that succeeded keep their results. budget: US dollars, of all its
         tries together.
         indexes: of these tasks only, whatever they ended as. memory, vcpus: of each task from now on, MiB and vCPUs.
-        Raises ArgosyError.
+        program: a folder, which is uploaded: these tasks run it as another version of the program. Without it they run
+        the latest version. Raises ArgosyError.
         """
         tasks = None if indexes is None else stretches(indexes)
         given = {"tasks": tasks, "budgetUsd": budget, "memory": memory, "vcpus": vcpus}
         wanted: dict[str, Any] = {"failed": failed, "cancelled": cancelled}
         wanted |= {name: value for name, value in given.items() if value is not None}
         with explained():
+            if program is not None:
+                from argosy.client.packing.program import Packer
+
+                wanted["job"] = Packer().repack(self.access.api.describe(self.id), Path(program), self.access)
             self.view = self.access.api.retry(self.id, wanted, uuid.uuid4().hex)
         return self
 

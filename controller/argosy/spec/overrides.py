@@ -13,6 +13,7 @@ from typing import Any
 
 from argosy import layout
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
+from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
 from argosy.spec import shards
 from argosy.spec.faults import Fault
 from argosy.spec.fields import TIMEOUT_LIMIT_S
@@ -27,6 +28,7 @@ _RUN_ID_TAIL = "-261121-062733-k3f9"
 _OWN_BUCKET = "s3://" + "b" * 63  # the longest name a bucket can have
 _JOB = f"{_OWN_BUCKET}/{layout.PROGRAMS}jobs/{'0' * 64}.json"  # of a spec that is not packed yet
 _LAUNCH = {"name": LAUNCH_VARIABLE, "value": str(_ATTEMPT)}  # added by the launcher
+_FIRST_ATTEMPT = {"name": FIRST_ATTEMPT_VARIABLE, "value": str(_ATTEMPT)}  # the same, for a later version of a program
 _CONTAINER = {True: "c" * 255, False: "main"}  # the longest name ECS allows in a user's own task definition
 
 
@@ -139,7 +141,7 @@ def _rendered_length(form: Mapping[str, Any], count: int) -> int:
     override = {
         "name": _CONTAINER[bool(form["taskDefinition"])],
         "command": shards.task_command(form, values),
-        "environment": [*entries, _LAUNCH],
+        "environment": [*entries, _LAUNCH, *([_FIRST_ATTEMPT] if "job" in form else [])],
     }
     return len(json.dumps({"containerOverrides": [override]}))  # as botocore writes it: with spaces, ASCII only
 

@@ -34,6 +34,33 @@ def test_a_part_of_an_earlier_attempt_stays(runner: RunnerUnderTest) -> None:
     assert runner.s3.body(PART) == b"earlier\n"
 
 
+OTHER_VERSION = {"ARGOSY_FIRST_ATTEMPT": "2"}  # of the program: the attempt under test is the second
+
+
+def test_a_part_of_another_version_of_the_program_is_replaced(runner: RunnerUnderTest) -> None:
+    runner.s3.put(PART, b"earlier\n", metadata={"argosy-attempt": "1"})
+    ended = runner.shell("echo later", changes=OTHER_VERSION, result="stdout")
+    assert ended.code == 0
+    assert runner.s3.body(PART) == b"later\n"
+    assert runner.s3.buckets["results"][PART].metadata == {"argosy-attempt": "2"}
+
+
+@pytest.mark.parametrize("there", [{"argosy-attempt": "2"}, {"argosy-attempt": "3"}, {}])
+def test_a_part_of_the_same_version_or_of_the_program_itself_stays(
+    runner: RunnerUnderTest, there: dict[str, str]
+) -> None:
+    runner.s3.put(PART, b"there\n", metadata=there)
+    assert runner.shell("echo later", changes=OTHER_VERSION, result="stdout").code == 0
+    assert runner.s3.body(PART) == b"there\n"
+
+
+def test_a_large_part_replaces_that_of_another_version(runner: RunnerUnderTest) -> None:
+    runner.s3.put(PART, b"earlier\n", metadata={"argosy-attempt": "1"})
+    script = f"import os; open(os.environ['ARGOSY_OUT'] + '/part.jsonl', 'wb').truncate({65 * MIB})"
+    assert runner.python(script, changes=OTHER_VERSION, result="folder").code == 0
+    assert len(runner.s3.body(PART)) == 65 * MIB
+
+
 def test_a_folder_is_uploaded_file_by_file(runner: RunnerUnderTest) -> None:
     script = """
         cd "$ARGOSY_OUT" && mkdir -p a/b empty

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
 from argosy.api.reading import retry_pointer
+from argosy.api.views import iso
 from argosy.engine.loading import load_run
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.suspension import suspend
@@ -24,10 +25,15 @@ from argosy.ports import AlreadyExists, Key
 from tests.builders import NOW, POLICY
 from tests.fakes.api import Desk, error_of
 
+JOBS = "s3://own/argosy/programs/jobs/"
+JOB = f"{JOBS}2b.json"
 
-def ended(desk: Desk, status: RunStatus = RunStatus.PARTIAL, **counts: int) -> str:
-    """A run of ten tasks that is closed; `counts` by status, the others succeeded."""
-    run_id = str(desk.submit()["runId"])
+
+def ended(
+    desk: Desk, status: RunStatus = RunStatus.PARTIAL, fields: Mapping[str, Any] | None = None, **counts: int
+) -> str:
+    """A run of ten tasks that is closed; `counts` by status, the others succeeded. fields: of its spec."""
+    run_id = str(desk.submit(**(fields or {}))["runId"])
     desk.fold_in()
     run = desk.state.runs[run_id]
     index = 0
@@ -369,9 +375,9 @@ def test_a_suspended_run_is_retried_without_a_new_budget_which_would_be_lost(des
     run.cost_usd = 5.0
     suspend(desk.state, RunRecord.of(run), "it fails", desk.time)
     desk.commit()
-    for more in ({"budgetUsd": 50}, {"memory": 2048}, {"tasks": [[0, 0]]}):
+    for more in ({"budgetUsd": 50}, {"memory": 2048}, {"tasks": [[0, 0]]}, {"job": JOB}):
         error = error_of(desk.ask("RetryRun", runId=run_id, **more))
-        what = "--budget, --memory, --vcpus and --tasks"
+        what = "--budget, --memory, --vcpus, --tasks and --with-program"
         assert error["message"] == f"{run_id} is suspended, and is retried unchanged: leave {what} out"
     assert not waiting(desk)
     assert desk.body("RetryRun", runId=run_id)["created"] is True
@@ -463,3 +469,36 @@ def test_a_run_that_was_never_ended_is_taken_in_as_it_is(desk: Desk) -> None:
         error = error_of(desk.ask("RetryRun", runId=run_id, **more))
         assert f"{run_id} never ended, and is resumed unchanged" in error["message"]
     assert desk.body("RetryRun", runId=run_id)["created"] is True
+
+
+OWN = {"run": ["python", "f.py"], "job": f"{JOBS}1a.json", "container": {"image": "argosy/digits"}}
+
+
+def test_a_retry_with_another_program_says_which_version_its_tasks_run(desk: Desk) -> None:
+    run_id = ended(desk, fields=OWN, FAILED=2)
+    submitted_at = desk.time - 100
+    plain = desk.body("RetryRun", runId=run_id)["program"]
+    assert (plain["version"], plain["sha256"], plain["addedAt"]) == (1, "1a", iso(submitted_at))
+    take_in(desk)
+    desk.state.runs[run_id].status = RunStatus.PARTIAL
+    desk.state.changed_runs.add(run_id)
+    desk.commit()
+    other = desk.body("RetryRun", runId=run_id, job=JOB, clientToken="fixed")
+    assert (other["program"]["version"], other["program"]["sha256"]) == (2, "2b")
+    assert [request.job for request in waiting(desk) if isinstance(request, RetryRequest)] == [JOB]
+    again = desk.ask("RetryRun", runId=run_id, job=f"{JOBS}3c.json", clientToken="again")
+    assert "only a run that has ended" in error_of(again)["message"]
+
+
+def test_a_program_is_judged_as_the_job_of_a_spec(desk: Desk) -> None:
+    run_id = ended(desk, fields=OWN, FAILED=2)
+    refused = desk.ask("RetryRun", runId=run_id, job="s3://elsewhere/job.json")
+    assert "bucket elsewhere is not one" in json.dumps(error_of(refused))
+    assert not waiting(desk)
+
+
+def test_a_run_without_a_program_takes_no_other_version_of_it(desk: Desk) -> None:
+    run_id = ended(desk, FAILED=2)
+    refused = desk.ask("RetryRun", runId=run_id, job=JOB, clientToken="fixed")
+    assert "only possible for a run whose program was uploaded" in json.dumps(error_of(refused))
+    assert desk.body("RetryRun", runId=run_id)["program"] is None

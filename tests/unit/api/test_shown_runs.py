@@ -8,7 +8,7 @@ import pytest
 
 from argosy.api.requests import page_token
 from argosy.api.views import iso
-from argosy.model.runs import MOST_GROUPS, note_failure
+from argosy.model.failure_groups import MOST_GROUPS, note_failure
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Key
 from tests.builders import NOW

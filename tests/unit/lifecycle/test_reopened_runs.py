@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from argosy.lifecycle import revival
+from argosy.model.events import ResultSeen
 from argosy.model.inbox import RetryRequest
+from argosy.model.program_versions import ProgramVersion
 from argosy.model.runs import Run, RunStatus
 from argosy.model.state import State
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,
@@ -132,3 +137,84 @@ def test_a_second_retry_of_other_tasks_sets_its_budget_too() -> None:
     revival.revive(state, run, POLICY)
     assert run.tasks["status"].tolist() == [PENDING, PENDING]
     assert stored(state, {}).runs[RUN_ID].terms.budget_usd == 7.5
+
+
+JOBS = "s3://b/argosy/programs/jobs/"
+FIRST, SECOND, THIRD = (f"{JOBS}{name}.json" for name in ("1a", "2b", "3c"))
+
+
+def with_program(*statuses: TaskStatus, halted: bool = False) -> tuple[State, Run]:
+    state, run = ended_with(*statuses, halted=halted)
+    run.programs = [ProgramVersion(FIRST, NOW)]
+    run.tasks.set_many(np.arange(len(statuses)), attempts=2)
+    return state, run
+
+
+def columns(run: Run) -> list[list[int]]:
+    return [run.tasks[name].tolist() for name in ("program", "first")]
+
+
+def test_only_retried_tasks_run_another_version_and_what_the_earlier_one_left_of_them_does_not_count() -> None:
+    """Tasks that a halt had left pending are among them; one of those that are not chosen stays."""
+    state, run = with_program(DONE, FAILED, CANCELLED, PENDING, FAILED, halted=True)
+    request = RetryRequest(RUN_ID, NOW, cancelled=True, tasks=((1, 3),), job=SECOND)
+    revival.reopen(state, request, run)
+    revival.revive(state, run, POLICY)
+    assert [each.job for each in run.programs] == [FIRST, SECOND]
+    assert columns(run) == [[0, 1, 1, 1, 0], [0, 3, 3, 3, 0]]
+    again = stored(state, {}).runs[RUN_ID]
+    assert (again.programs, columns(again)) == (run.programs, columns(run))
+    assert [again.spec_of(index).get("job") for index in (0, 1)] == [again.spec.get("job"), SECOND]
+
+
+def test_a_retry_without_a_program_runs_the_latest_version_and_the_same_program_is_no_other_version() -> None:
+    state, run = with_program(FAILED, FAILED)
+    for request in (RetryRequest(RUN_ID, NOW, tasks=((0, 0),), job=SECOND), RetryRequest(RUN_ID, NOW, job=SECOND)):
+        revival.reopen(state, request, run)
+        revival.revive(state, run, POLICY)
+        run.tasks.set_many(np.arange(2), status=FAILED)
+        run.status = RunStatus.FAILED
+    assert columns(run) == [[1, 1], [3, 3]]
+    revival.reopen(state, RetryRequest(RUN_ID, NOW), run)
+    revival.revive(state, run, POLICY)
+    assert (len(run.programs), columns(run)) == (2, [[1, 1], [3, 3]])
+
+
+def test_a_retry_that_is_cancelled_before_its_tasks_are_pending_changes_no_version() -> None:
+    state, run = with_program(FAILED)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, job=SECOND), run)
+    run.cancelled = True
+    revival.revive(state, run, POLICY)
+    assert columns(run) == [[0], [0]]
+
+
+def test_a_second_retry_with_a_program_does_not_change_the_tasks_of_the_first_one() -> None:
+    state, run = with_program(FAILED, CANCELLED)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, job=SECOND), run)
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, failed=False, cancelled=True, job=THIRD), run)
+    revival.revive(state, run, POLICY)
+    assert (run.tasks["status"].tolist(), run.programs[-1].job) == ([PENDING, CANCELLED], SECOND)
+    assert columns(run) == [[1, 0], [3, 0]]
+
+
+def test_a_run_that_an_earlier_argosy_stored_has_the_version_of_its_spec() -> None:
+    run = the_run(state_with_instance(tasks=1))
+    older = {name: value for name, value in RunRecord.of(run).to_json().items() if name != "programs"}
+    again = RunRecord.from_json(older).to_run({**run.spec, "job": FIRST}, run.submitted_terms, run.tasks)
+    assert again.programs == [ProgramVersion(FIRST, run.submitted_at)]
+
+
+def test_a_part_of_an_attempt_before_the_tasks_version_is_no_result() -> None:
+    state = state_with_instance(tasks=1)
+    run = the_run(state)
+    run.expects_result = True
+    run.programs = [ProgramVersion(FIRST, NOW), ProgramVersion(SECOND, NOW)]
+    run.tasks.set(0, program=1, first=2, attempts=1)
+    launched(state, attempt=2)
+    told(state, task(1, "STOPPED", 3, exit_code=0))
+    assert status_of(state) is TaskStatus.VERIFYING
+    told(state, ResultSeen(RUN_ID, 0, 1))
+    assert status_of(state) is not TaskStatus.SUCCEEDED
+    run.tasks.set(0, status=TaskStatus.VERIFYING)
+    told(state, ResultSeen(RUN_ID, 0, 2))
+    assert (status_of(state), run.programs[1].results, run.programs[1].attempts) == (TaskStatus.SUCCEEDED, 1, 1)

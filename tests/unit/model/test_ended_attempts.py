@@ -27,6 +27,7 @@ ROWS = st.builds(
     reason=st.integers(0, 201),
     gpu_mask=st.integers(0, 2**32 - 1),
     pull_s=st.integers(0, 10**6).map(lambda tenths: tenths / 10),
+    program=st.integers(0, 99),
     amends=st.just(False),
 )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.model.runs import MOST_GROUPS, OTHERS, FailureGroup, note_failure
+from argosy.model.failure_groups import MOST_GROUPS, OTHERS, FailureGroup, note_failure
 from argosy.model.series import MOST_SAMPLES, SERIES_BYTES, SHORTEST_S, Sample, Series
 from argosy.model.stored import packing
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.api import reading, requests, views
+from argosy.api import reading, requests
 from argosy.api.cluster.gpu_devices import show_devices
 from argosy.api.cluster.timeline import course_of
+from argosy.api.cluster.views import at_work_rows, cluster_view, floor_view
 from argosy.api.refusals import throttled
 from argosy.api.request_context import Actions, RequestContext
-from argosy.api.views import at_work_rows, floor_view, iso
+from argosy.api.views import iso
 from argosy.model import inbox
 from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest
@@ -52,7 +53,7 @@ def _describe_cluster(context: RequestContext, request: requests.DescribeCluster
     needs = {number: record.needs for number, record in records.items()}
     left_out = leave_out_ended(state)
     view: JSON = {"cluster": context.cluster, "cells": list(context.cells)}
-    view |= views.cluster_view(state, needs, context.now(), context.policy)
+    view |= cluster_view(state, needs, context.now(), context.policy)
     show_devices(view["instances"], state, needs)
     if "attempts" in request.include:
         view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})

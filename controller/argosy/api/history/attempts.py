@@ -46,6 +46,7 @@ _COLUMNS = (  # of a reply: name, dtype, column of `EndedAttempts`
     ("reason", "<u2", "reason"),
     ("gpuMask", "<u4", "gpu_mask"),
     ("pulled", "<u4", "pulled"),
+    ("program", "<u1", "program"),
     ("amends", "<u1", "amends"),
 )
 
@@ -171,6 +172,7 @@ def live_attempts(state: State, record: RunRecord) -> list[EndedAttempt]:
             started_at=float(table["started_at"][row]),
             gpu_mask=int(table["gpu_mask"][row]),
             pull_s=table.pull_s(row),
+            program=int(table["program"][row]),
         )
         for row in rows.tolist()
     ]
@@ -231,6 +233,7 @@ def task_view(record: RunRecord, row: EndedAttempt, cluster: str, log: Mapping[s
         "gpuIds": _gpu_ids(instance, row.gpu_mask),
         "startUp": _start_up(record, row, instance),
         "region": region or None,
+        "program": row.program + 1 if record.programs else None,
         "logGroup": log["group"],
         "logStream": stream,
     }

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from argosy.api import reading, views
 from argosy.api.cluster.gpu_devices import show_devices
+from argosy.api.cluster.views import instance_view, used_by_instance
 from argosy.api.history.attempts import History
 from argosy.api.history.run_history import instances_of
 from argosy.api.requests import ListInstances, ListTasks, place_of, place_of_task, token_of
@@ -138,8 +139,8 @@ def list_instances(store: Store, request: ListInstances, whole: Callable[[], Sta
     fitting = [each for each in fitting if each.id > after]
     shown = fitting[: request.max_results]
     needs = reading.needs_by_number(store, run_ids)
-    used, tasks = views.used_by_instance(state, needs)
-    instances = [views.instance_view(each, used.get(each.id), tasks.get(each.id, 0)) for each in shown]
+    used, tasks = used_by_instance(state, needs)
+    instances = [instance_view(each, used.get(each.id), tasks.get(each.id, 0)) for each in shown]
     show_devices(instances, state, needs)
     return {
         "instances": instances,

@@ -17,6 +17,7 @@ from argosy.api.waiting import explanation
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.inbox import RetryRequest
 from argosy.model.moment import Moment
+from argosy.model.program_versions import ProgramVersion, submitted_version
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
@@ -92,6 +93,8 @@ def _retry(context: RequestContext, request: requests.RetryRun, request_id: str)
     size = {name: value for name in ("memory", "vcpus") if (value := getattr(request, name)) is not None}
     if size and record.has_ended:
         size = updates.resized(context, record, _submitted(context, record.id), size)
+    if request.job is not None and record.has_ended:
+        updates.check_job(context, record, _submitted(context, record.id), request.job)
     wanted = RetryRequest(
         request.run_id,
         now,
@@ -100,12 +103,24 @@ def _retry(context: RequestContext, request: requests.RetryRun, request_id: str)
         request.budget_usd,
         chosen,
         size,
+        request.job or "",
     )
     with _refusing():
         created = retries.put(context.store, record, wanted, request.client_token or request_id, context.market)
     context.wake.controller()
     tasks = retries.task_count(record, wanted) if created else 0
-    return {**context.full_view(request.run_id), "created": created, "tasksToRetry": tasks}
+    program = None if record.suspended_at else _program_of(context, record, wanted)
+    return {**context.full_view(request.run_id), "created": created, "tasksToRetry": tasks, "program": program}
+
+
+def _program_of(context: RequestContext, record: RunRecord, wanted: RetryRequest) -> dict[str, Any] | None:
+    """The version of the program that the retried tasks run; None for a run that brought none."""
+    versions = list(record.programs)
+    if not versions:  # an earlier version of Argosy stored the run
+        versions = submitted_version(_submitted(context, record.id)[0], record.submitted_at)
+    if versions and wanted.job and wanted.job != versions[-1].job:
+        versions.append(ProgramVersion(wanted.job, wanted.requested_at))
+    return views.program_view(len(versions), versions[-1]) if versions else None
 
 
 def _update(context: RequestContext, request: requests.UpdateRun, request_id: str) -> dict[str, Any]:

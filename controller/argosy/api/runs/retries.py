@@ -45,7 +45,7 @@ def put(store: Store, record: RunRecord, request: RetryRequest, token: str, mark
     wish = {"runId": request.run_id, "failed": request.failed, "cancelled": request.cancelled}
     wish |= {} if request.budget_usd is None else {"budgetUsd": request.budget_usd}
     wish |= {"tasks": [list(each) for each in request.tasks]} if request.tasks else {}
-    wish |= request.size
+    wish |= {**request.size, **({"job": request.job} if request.job else {})}
     if (earlier := store.read(key)) is not None:
         if json.loads(earlier) != wish:
             raise NotRetried("this clientToken has already retried other tasks of this run")
@@ -86,13 +86,14 @@ def _check(store: Store, record: RunRecord, request: RetryRequest) -> Run | None
     """The run as it would be reopened; None for a suspended one. Raises NotRetried."""
     run_id, counts = record.id, record.counts
     if record.suspended_at:  # it is tried again at once, as it is
-        if request.changes or request.tasks:
-            what = "--budget, --memory, --vcpus and --tasks"
+        if request.changes or request.tasks or request.job:
+            what = "--budget, --memory, --vcpus, --tasks and --with-program"
             raise NotRetried(f"{run_id} is suspended, and is retried unchanged: leave {what} out")
         return None
     if not record.has_ended and reading.is_stranded(store, run_id):
-        if request.size or request.tasks:
-            raise NotRetried(f"{run_id} never ended, and is resumed unchanged: leave --memory, --vcpus and --tasks out")
+        if request.size or request.tasks or request.job:
+            what = "--memory, --vcpus, --tasks and --with-program"
+            raise NotRetried(f"{run_id} never ended, and is resumed unchanged: leave {what} out")
         return check_readable(store, run_id)
     if not record.has_ended:
         raise NotRetried(f"{run_id} is {record.shown_status}: only a run that has ended can be retried")

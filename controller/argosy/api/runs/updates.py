@@ -21,6 +21,7 @@ from argosy.api.request_context import RequestContext
 from argosy.api.runs import costs
 from argosy.model import inbox
 from argosy.model.inbox import UpdateRequest
+from argosy.model.program_versions import MOST_VERSIONS
 from argosy.model.run_terms import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Changes, RunTerms, changed, deadline_at
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.wording import dollars
@@ -71,6 +72,19 @@ def resized(context: RequestContext, record: RunRecord, submitted: Submitted, si
         )
         raise SpecError([Fault(each, f"is too much: {largest}") for each in size])
     return dict(size)
+
+
+def check_job(context: RequestContext, record: RunRecord, submitted: Submitted, job: str) -> None:
+    """Another version of the program, for a retry. Raises SpecError, and RequestRefused for one too many."""
+    spec, _ = submitted
+    if "job" not in spec:
+        why = "is only possible for a run whose program was uploaded with it: submit the changed program as a run"
+        raise SpecError([Fault("job", why)])
+    if len(record.programs) >= MOST_VERSIONS:
+        raise conflict(f"{record.id} has had {MOST_VERSIONS} versions of its program, the most: submit a run")
+    known, now = _faults(context, spec, context.now()), context.now()
+    if faults := [each for each in _faults(context, {**spec, "job": job}, now) if each not in known]:
+        raise SpecError(faults)
 
 
 def _judge(

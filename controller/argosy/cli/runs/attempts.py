@@ -116,6 +116,7 @@ class _RowsOfRun:
             yield {
                 "index": task,
                 "attempt": each["attempt"],
+                "program": each.get("program") or 1,
                 "outcome": (each["outcome"] or ALIVE).lower(),
                 "exitCode": each["exitCode"],
                 "reason": each["reason"],
@@ -153,13 +154,15 @@ def _iso(at: float | None) -> str | None:
 def _table(rows: Iterable[JSON]) -> PlainTable:
     from argosy.cli.tables import PlainTable
 
-    table = PlainTable(
-        ">TASK", ">ATTEMPT", "OUTCOME", ">EXIT", "INSTANCE", "STARTED (UTC)", ">TOOK", "~REASON", least=_LEAST
-    )
-    for row in rows:
+    listed = list(rows)
+    versions = any(row["program"] > 1 for row in listed)
+    heads = (">TASK", ">ATTEMPT", *([">PROGRAM"] if versions else []), "OUTCOME", ">EXIT", "INSTANCE", "STARTED (UTC)")
+    table = PlainTable(*heads, ">TOOK", "~REASON", least=_LEAST)
+    for row in listed:
         table.add_row(
             str(row["index"]),
             str(row["attempt"]),
+            *([str(row["program"])] if versions else []),
             row["outcome"],
             "-" if row["exitCode"] is None else str(row["exitCode"]),
             row["instance"] or "-",

@@ -60,6 +60,8 @@ def cost(
     session.console.print({By.POOL: by_pool, By.WASTE: by_waste, By.LINE: by_line}[by](view))
     if by is not By.LINE:
         session.console.print(beyond(view), style="dim")
+    for line in of_programs(view):
+        session.console.print(line)
     if env := view.get("environment"):
         whole = session.again(f"cost {env}")
         session.console.print(f"one revision's run; the cost of the whole environment {env}: {whole}", style="dim")
@@ -75,7 +77,8 @@ def document(view: View) -> dict[str, Any]:
     """The whole ledger as JSON, regardless of the table that would be shown."""
     keys = ("runId", "status", "costUsd", "onDemandCostUsd", "usefulUsd", "budget")
     runs = {"runs": view["runs"]} if "runs" in view else {}  # of an environment
-    return {**{key: view.get(key) for key in keys}, **runs, **view["cost"]}
+    versions = {"programs": view["programs"]} if len(view.get("programs") or ()) > 1 else {}
+    return {**{key: view.get(key) for key in keys}, **runs, **versions, **view["cost"]}
 
 
 def headline(view: View) -> str:
@@ -86,6 +89,21 @@ def headline(view: View) -> str:
     compared = f" (on-demand {figures.money(on_demand)}{', ' + less if less else ''})" if spot else ""
     hours = figures.hours(view["cost"]["instanceHours"])
     return f"{view['runId']}: {figures.money(spot)}{so_far} for {hours}{compared}"
+
+
+def of_programs(view: View) -> list[str]:
+    """`version 2 of the program: $0.010, 3 attempts, 12 s`: its part of the cost, by the time of its attempts. Empty
+    for a run with one version at most."""
+    from argosy.figures.spending import by_program
+
+    versions = view.get("programs") or ()
+    return [
+        f"version {each['version']} of the program: {figures.money(usd)} by the time of its"
+        f" {figures.counted(each['attempts'], 'attempt')} ({figures.duration(each['seconds'])}),"
+        f" {figures.counted(each['results'], 'result')}"
+        for each, usd in zip(versions, by_program(view), strict=True)
+        if len(versions) > 1
+    ]
 
 
 def by_waste(view: View) -> Any:

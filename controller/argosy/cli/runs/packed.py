@@ -40,6 +40,14 @@ def packed(
         return Packer(tell=_tell, progress=progress, without=without, **how).pack(spec, folder, session.access)
 
 
+def repacked(session: Session, run: Mapping[str, Any], folder: Path) -> str:
+    """The address of the job of another version of a run's program."""
+    from argosy.client.packing.program import Packer
+
+    with _progress(session) as progress:
+        return Packer(tell=_tell, progress=progress).repack(run, folder, session.access)
+
+
 def folder_of(file: Path) -> Path:
     """The folder that a spec file's `workdir` is relative to."""
     return Path() if str(file) == "-" else file.parent

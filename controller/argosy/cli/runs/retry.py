@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from argosy.cli import panels
 from argosy.cli.command import command
-from argosy.cli.figures import counted
+from argosy.cli.figures import clock, counted
 from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
+from argosy.cli.runs.packed import repacked
 from argosy.cli.session import Session
 from argosy.client.task_indexes import parsed
 
@@ -52,11 +54,21 @@ class WithMore:
     ] = None
     memory: Annotated[int | None, typer.Option("--memory", metavar="MIB", help="New size of each retried task.")] = None
     vcpus: Annotated[float | None, typer.Option("--vcpus", help="New size of each retried task.")] = None
+    with_program: Annotated[
+        Path | None,
+        typer.Option("--with-program", metavar="DIR", help="Upload this folder: the retried tasks run it instead."),
+    ] = None
 
     def wanted(self) -> dict[str, Any]:
         """The limits for the api."""
         given = {"budgetUsd": self.budget, "memory": self.memory, "vcpus": self.vcpus}
         return {name: value for name, value in given.items() if value is not None}
+
+    def job(self, session: Session, run: str) -> dict[str, Any]:
+        """The other version of the program, uploaded. Raises ArgosyError."""
+        if self.with_program is None:
+            return {}
+        return {"job": repacked(session, session.api.describe(run), self.with_program)}
 
 
 def retry(
@@ -74,24 +86,33 @@ def retry(
             "Say what to run again: --failed, --cancelled, or both; or --tasks.",
             next_step=f"type `{session.again(f'retry {run} --failed')}`",
         )
-    wanted = {**chosen.wanted(), **more.wanted()}
+    wanted = {**chosen.wanted(), **more.wanted(), **more.job(session, run)}
     view = session.api.retry(run, wanted, client_token or session.tools.new_token())
     if session.wants_json:
         session.print_json(view)
         return
     console = session.console
-    console.print(_told(view))
+    console.print(_told(view, wanted.get("job")))
     if left := view["tasks"]["cancelled"] if not (chosen.cancelled or chosen.tasks) and view["created"] else 0:
         verb = "stays" if left == 1 else "stay"
         console.print(f"{counted(left, 'cancelled task')} {verb} cancelled: add --cancelled next time.", style="dim")
     console.print(f"next: {session.again(f'watch {run}')}", style="dim")
 
 
-def _told(view: Any) -> str:
+def _told(view: Any, job: str | None) -> str:
     run, tasks = view["runId"], view["tasks"]
     if not view["created"]:
         return f"{run}: this client token was already used to retry it; nothing is started twice."
     if not view["tasksToRetry"]:
         return f"{run}: every task succeeded, but the run could not be closed; closing is retried."
     kept = f"; {counted(tasks['succeeded'], 'result')} kept" if tasks["succeeded"] else ""
-    return f"{run} is retried: {counted(view['tasksToRetry'], 'task')} of {tasks['total']:,}{kept}."
+    told = f"{run} is retried: {counted(view['tasksToRetry'], 'task')} of {tasks['total']:,}{kept}."
+    return f"{told}\n{_program(view['program'], job)}" if view.get("program") else told
+
+
+def _program(version: Any, job: str | None) -> str:
+    """`They run version 2 of the program, uploaded at 2026-11-29 13:51 UTC (4f2a9c01).`"""
+    uploaded = f"uploaded {clock(version['addedAt'])} ({version['sha256'][:8]})"
+    if job is None:
+        return f"They run version {version['version']} of the program, {uploaded}; --with-program DIR uploads another."
+    return f"They run version {version['version']} of the program, {uploaded}."

@@ -68,6 +68,7 @@ def facts(view: View) -> RenderableType:
         ("limits", figures.caps(view)),
         ("deadline", figures.deadline(view)),
         ("changed", changes(view)),
+        ("program", versions(view)),
         ("purchase", figures.purchase(view)),
         ("submitted", figures.clock(view["submittedAt"])),
         ("output", view["output"]),
@@ -95,6 +96,17 @@ def changes(view: View) -> str:
     """`priority 5, no deadline: the boss asked`, of the changes since its submission; empty without."""
     reason = f": {view['changeReason']}" if view.get("changeReason") else ""
     return f"{changes_in_words(view['changes'])}{reason}" if view.get("changes") else ""
+
+
+def versions(view: View) -> str:
+    """`version 1 made 9 results, version 2 (4f2a9c01, uploaded ...) 3`; empty for a run with one version at most."""
+    known = view.get("programs") or ()
+    made = [
+        f"version {each['version']} ({each['sha256'][:8]}, {figures.clock(each['addedAt'])}):"
+        f" {figures.counted(each['results'], 'result')} of {figures.counted(each['attempts'], 'attempt')}"
+        for each in known
+    ]
+    return "\n".join(made) if len(made) > 1 else ""
 
 
 def _gpus(view: View) -> str:
@@ -173,14 +185,15 @@ def run_table(runs: Sequence[View]) -> PlainTable:
 
 
 def task_table(tasks: Sequence[View]) -> PlainTable:
-    table = PlainTable(
-        ">TASK", "STATUS", ">ATTEMPTS", ">EXIT", ">TOOK", "INSTANCE", "GPUS", "~REASON", least=_LEAST_OF_TASKS
-    )
+    versions = any((each.get("program") or 1) > 1 for each in tasks)
+    heads = (">TASK", "STATUS", ">ATTEMPTS", *([">PROGRAM"] if versions else []), ">EXIT", ">TOOK", "INSTANCE", "GPUS")
+    table = PlainTable(*heads, "~REASON", least=_LEAST_OF_TASKS)
     for each in tasks:
         table.add_row(
             str(each["index"]),
             PlainText(each["status"], COLOURS.get(each["status"], "")),
             str(each["attempts"]),
+            *([str(each.get("program") or 1)] if versions else []),
             "-" if each["exitCode"] is None else str(each["exitCode"]),
             "-" if each["seconds"] is None else figures.duration(each["seconds"]),
             each["instance"] or "-",

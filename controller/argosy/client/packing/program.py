@@ -24,7 +24,7 @@ from argosy.client.packing.archive import Parcel, pack_folder
 from argosy.client.packing.folder import Entry, left_out, mib, packed_entries
 from argosy.client.packing.upload import Progress, put, put_files, quiet, total_size, uri_of
 from argosy.client.packing.wheels import Resolver, Target, cache_folder
-from argosy.layout import INPUTS, KEPT
+from argosy.layout import INPUTS, KEPT, spec_uri, split_s3
 from argosy.model.run_terms import ARM64, RUNNER_PROTOCOL, X86_64
 from argosy.spec.program import DEFAULT_IMAGE, UNPACKED, is_local_input, listed_inputs
 
@@ -83,6 +83,29 @@ class Packer:
         self.tell(said_of(path, done))
         return done
 
+    def repack(self, run: Mapping[str, Any], folder: Path, access: Access) -> str:
+        """The address of a job like the latest one of a run, with this folder as its program.
+
+        run: as DescribeRun shows it. Its setup and packages stay. Raises ArgosyError, or boto3's errors.
+        """
+        s3, known = access.client("s3"), run.get("programs") or ()
+        spec = _stored_json(s3, spec_uri(str(run["output"])))
+        former = known[-1]["job"] if known else spec.get("job")
+        job = _stored_json(s3, former) if former else {}
+        kept = [each for each in job.get("archives", ()) if each["kind"] != "program"]
+        if len(kept) == len(job.get("archives", ())):
+            raise InvalidInput(
+                f"{run['runId']} brought no folder with its program, so there is no other version of it.",
+                next_step="submit the changed program as a run",
+            )
+        with tempfile.TemporaryDirectory() as scratch:
+            like = {"run": spec.get("run"), "setup": job.get("setup"), "workdir": "."}
+            [parcel] = self._folder(like, folder, Path(scratch))
+            uri = uri_of(access.deployment.bucket, _FOLDERS["program"], parcel.sha256, _SUFFIXES["program"])
+            put_files(access, [(parcel, uri)], self.progress)
+        job["archives"] = [*job_document([(parcel, uri)], None)["archives"], *kept]
+        return put(access, json.dumps(job, sort_keys=True, separators=(",", ":")).encode(), ".json", "jobs")
+
     def _folder(self, spec: Mapping[str, Any], base: Path, scratch: Path) -> list[Parcel]:
         if spec.get("workdir") is None:
             return []
@@ -110,6 +133,12 @@ class Packer:
                 " (--image)"
             )
         return wheels
+
+
+def _stored_json(s3: Any, uri: str) -> dict[str, Any]:
+    bucket, key = split_s3(uri)
+    found: dict[str, Any] = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    return found
 
 
 def pack(

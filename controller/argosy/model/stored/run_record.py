@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
 from argosy.model.money.costs import Costs
 from argosy.model.policy import Policy
+from argosy.model.program_versions import ProgramVersion, submitted_version
 from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
 from argosy.model.resources import NOTHING, Resources, as_stored
 from argosy.model.run_terms import Changes, Dependency, Port, RunTerms, changed
@@ -17,7 +19,6 @@ from argosy.model.runs import (
     CANCELLING,
     TERMINAL_RUN,
     Failure,
-    FailureGroup,
     ManifestBound,
     Run,
     RunStatus,
@@ -108,6 +109,7 @@ class RunRecord:
     not_before: float = 0.0
     held_until: float = 0.0
     proven_owner: str = ""
+    programs: tuple[ProgramVersion, ...] = ()
     owner: str = ""  # the owner that its spec names
     queue: str = ""  # "" = not known: an earlier version stored it
     priority: int = 0
@@ -170,6 +172,7 @@ class RunRecord:
             image=request.image,
             expects_result=request.expects_result,
             proven_owner=request.proven_owner,
+            programs=tuple(submitted_version(request.spec, request.submitted_at)),
             needs=terms.needs,
             counts=(request.task_count, *NO_COUNTS[1:]),
             deadline_at=None if terms.deadline is None else terms.deadline.for_run(request.submitted_at),
@@ -258,6 +261,7 @@ _LISTS = (
     "revives",
     "manifest_bounds",
     "unmet",
+    "programs",
 )  # of a Run; tuples in its record
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("counts", "instances", "reasons", "retried", "revives", "unmet"), tuple),
@@ -274,6 +278,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "failures": _failures,
     "start_ups": lambda row: StartUps(*row[: len(StartUps._fields)]),
     "history": lambda rows: tuple(HistoryPart(*row) for row in rows),
+    "programs": lambda rows: tuple(ProgramVersion(*row) for row in rows),
     "failure_groups": lambda rows: tuple(FailureGroup(*row) for row in rows),
 }
 _STORED = tuple(

@@ -40,8 +40,8 @@ def test_all_filters_choose() -> None:
 
 def test_a_row_says_what_there_is_to_say() -> None:
     row = chosen("--outcome", "failed")[0]
-    asked = {"index", "attempt", "outcome", "exitCode", "reason", "instance", "startedAt", "stoppedAt", "pullSeconds"}
-    assert set(row) == asked
+    asked = {"index", "attempt", "program", "outcome", "exitCode", "reason", "instance", "startedAt", "stoppedAt"}
+    assert set(row) == {*asked, "pullSeconds"}
     assert (row["exitCode"], row["reason"]) == (1, "Essential container in task exited")
     assert row["startedAt"] < row["stoppedAt"] < "2026-11-22"
 

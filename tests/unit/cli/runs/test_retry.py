@@ -25,6 +25,14 @@ def test_retry_says_how_many_tasks_run_again_and_what_to_type_next() -> None:
     }  # fmt: skip
 
 
+def test_retry_says_which_upload_the_tasks_run() -> None:
+    version = {"version": 1, "sha256": "4f2a9c01" + "0" * 56, "addedAt": "2026-11-21T13:51:00.000Z"}
+    told = World().answers("RetryRun", reopened(program=version)).argosy("retry", RUN_ID, "--failed").stdout
+    said = " ".join(told.split())
+    assert "They run version 1 of the program, uploaded 2026-11-21 13:51" in said
+    assert "(4f2a9c01); --with-program DIR uploads another." in said
+
+
 def test_retry_of_cancelled_tasks_with_a_token_of_ones_own() -> None:
     world = World().answers("RetryRun", reopened(tasks=tasks(cancelled=2), tasksToRetry=2))
     result = world.argosy("retry", RUN_ID, "--cancelled", "--client-token", "mine")

@@ -297,3 +297,41 @@ def test_local_mode_with_this_python_may_build_what_has_no_wheel() -> None:
 def test_packages_for_an_unknown_python_are_refused(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         target_of({**SPEC, **fields}, access_of(World()))
+
+
+def run_with(world: World, form: dict[str, Any]) -> dict[str, Any]:
+    """DescribeRun's reply for a run of this spec, with its spec next to its results."""
+    world.objects.bodies[BUCKET, "n-1/spec.json"] = json.dumps(form).encode()
+    return {"runId": "n-1", "output": f"s3://{BUCKET}/n-1/", "programs": [{"job": form["job"]}]}
+
+
+def test_another_version_of_a_program_keeps_the_packages_the_setup_and_the_bounds(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world = World()
+    packer = Packer(resolver=Resolver(tmp_path_factory.mktemp("cache"), run=Wheels()))
+    form = packer.pack({**SPEC, "packages": ["numpy"], "setup": "true"}, folder, access_of(world))
+    run, before = run_with(world, form), job_of(world, form)
+    (folder / "x.py").write_text("print('fixed')\n")
+    job = packer.repack(run, folder, access_of(world))
+    after = job_of(world, {"job": job})
+    assert [each["kind"] for each in after["archives"]] == ["program", "wheel"]
+    assert after["archives"][0] != before["archives"][0]
+    assert {**after, "archives": after["archives"][1:]} == {**before, "archives": before["archives"][1:]}
+    assert packer.repack(run, folder, access_of(world)) == job, "the same folder is the same version"
+
+
+def test_another_version_has_to_hold_the_file_that_the_run_starts(folder: Path, tmp_path: Path) -> None:
+    world = World()
+    run = run_with(world, pack(SPEC, folder, access_of(world)))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "y.py").write_text("")
+    with pytest.raises(InvalidInput, match=r"x\.py is not among the files"):
+        Packer().repack(run, tmp_path / "other", access_of(world))
+
+
+def test_a_run_without_a_folder_of_its_own_has_no_other_version(folder: Path) -> None:
+    world = World()
+    run = run_with(world, pack({**SPEC, "workdir": None, "run": "true", "setup": "true"}, folder, access_of(world)))
+    with pytest.raises(InvalidInput, match="no folder with its program"):
+        Packer().repack(run, folder, access_of(world))
