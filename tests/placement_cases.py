@@ -104,6 +104,7 @@ ROW: dict[str, st.SearchStrategy[Any]] = {
     "price_usd_per_hour": st.sampled_from([0.1, 0.25]),
     "interruption_rate": st.sampled_from([0.05, 0.2]),
     "finish_at": st.sampled_from([0.0, 100.0, 200.0]),
+    "images": st.sampled_from([(), (), ("x",), ("x", "y")]),
 }
 
 
@@ -115,6 +116,7 @@ NEEDS: dict[str, st.SearchStrategy[Any]] = {
     "group": st.sampled_from(["", "g1", "g2"]),
     "strategy": st.lists(st.sampled_from(STRATEGIES), max_size=4),
     "keep_gpus_free": flags,
+    "image": st.sampled_from(["", "x", "y"]),
 }
 
 
@@ -172,7 +174,10 @@ drawing_cases = st.tuples(
 
 busy_cases = st.tuples(
     instance_rows(),
-    st.lists(batches(plain=True).map(lambda each: replace(each, strategy=("busy-first", "best-fit"))), max_size=12),
+    st.lists(
+        batches(plain=True).map(lambda each: replace(each, strategy=("busy-first", "image-first", "best-fit"))),
+        max_size=12,
+    ),
 )
 
 

@@ -283,6 +283,7 @@ NAMED: dict[str, Key] = {
     "least-interrupted": lambda h, b: round(h.row.interruption_rate * 1e6),
     "finish-together": finish,
     "busy-first": lambda h, b: int(not h.running),
+    "image-first": lambda h, b: int(b.image not in h.row.images),
     "keep-gpus-free": lambda h, b: int(b.gpus == 0 and h.total[2] > 0),
 }
 

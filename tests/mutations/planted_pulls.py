@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from argosy.lifecycle import start_ups
 from argosy.model.attempts import AttemptTable
+from argosy.model.events import TaskSeen
 from argosy.model.moment import Moment
+from argosy.model.runs import Run
+from argosy.model.state import State
+from argosy.scheduler.placing import places
 from argosy.scheduler.upkeep import pending
 from tests.mutations.catalogue import Patch, planted, scenario
 
+HELD = "test_a_task_goes_to_the_idle_instance_that_has_its_image_and_pulls_nothing"
 STORIES = "tests.scenarios.test_image_pulls"
 
 
@@ -35,3 +41,18 @@ def silent_pulls_are_stuck(patch: Patch) -> None:
         return table["launched_at"][rows] > 0
 
     patch.setattr(pending, "_has_image", has_image)
+
+
+@planted("placement overlooks which instances hold the image", check=scenario(STORIES, HELD))
+def images_are_overlooked(patch: Patch) -> None:
+    patch.setattr(places, "EMPTYING", ("least-waste", "busy-first", "best-fit"))
+
+
+@planted("an instance counts as holding the image of a task that could not pull it", "pull-storm")
+def failed_pulls_leave_images(patch: Patch) -> None:
+    real = start_ups.note_start
+
+    def note_start(state: State, run: Run, row: int, seen: TaskSeen) -> None:
+        real(state, run, row, replace(seen, started_at=seen.started_at or seen.stopped_at))
+
+    patch.setattr(start_ups, "note_start", note_start)

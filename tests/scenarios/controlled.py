@@ -183,7 +183,7 @@ class Controlled:
             **overrides,
         }
         proven = str(overrides.get("owner", ""))  # an owner who is named here is proven
-        image = "argosy/digits"
+        image = overrides["container"]["image"]
         request = submit_request(run_id, now, spec(**overrides), tasks, image, output, expects_result, proven)
         self.put(request, run_id)
         return run_id

@@ -88,3 +88,27 @@ def test_a_run_whose_only_tasks_pull_their_image_says_so(tells_pulls: bool) -> N
     assert said in explained["sentence"]
     cluster.run_for(400.0)
     assert cluster.record().waiting == ""
+
+
+def image_of(name: str) -> dict[str, Any]:
+    return {"container": {"image": name, "command": ["work"]}}
+
+
+def test_a_task_goes_to_the_idle_instance_that_has_its_image_and_pulls_nothing() -> None:
+    """Two equal instances stay idle, each with one image. The tasks come in the other order than the instances did."""
+    cluster = Controlled(zones=("us-east-1a",), linger_s=1_800.0)
+    cluster.world.workload = lambda task, instance: TaskBehaviour(60.0, pull_s=300.0)
+    whole = {"resources": {"vcpus": 4, "memory": 1024}}
+    names = {image: f"then-{image}-261121-062733-k3f9" for image in ("a", "b")}
+    for image in ("a", "b"):
+        cluster.submit(1, f"first-{image}-261121-062733-k3f9", **whole, **image_of(f"argosy/{image}"))
+        cluster.run_for(120.0)
+    cluster.run_for(600.0)
+    assert len(cluster.live_instances()) == 2
+    for image in ("b", "a"):
+        cluster.submit(1, names[image], **whole, **image_of(f"argosy/{image}"))
+        cluster.run_for(30.0)
+    for image in ("a", "b"):
+        first, then = cluster.record(f"first-{image}-261121-062733-k3f9"), cluster.record(names[image])
+        assert (first.start_ups.pulls, then.start_ups.pulls, then.start_ups.starts) == (1, 0, 1)
+        assert then.instances == first.instances

@@ -144,7 +144,7 @@ def alike(batch: Batch) -> Batch:
     """The batch without fields that do not affect an empty instance. Equal results share one answer: how many of
     their tasks it takes, and why no more."""
     by_group = batch.affinity or batch.anti_affinity or any("task:group" in each for each in batch.constraints)
-    alone = replace(batch, count=1, soft=(), strategy=(), finish_at=0.0, gpu_owner=0)
+    alone = replace(batch, count=1, soft=(), strategy=(), finish_at=0.0, gpu_owner=0, image="")
     return replace(alone, group=batch.group if by_group else "")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argosy.placement.arrays import FloatArray, IntArray
+from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.fitness import GPU, Mix
 from argosy.placement.pass_state import PassState
@@ -70,6 +70,11 @@ class RowCandidates:
         return running if self.already is None else running + self.already
 
     @property
+    def has_image(self) -> BoolArray:
+        """(n,)."""
+        return self.state.supply.has_image(self.batch.image)[self.rows]
+
+    @property
     def price_usd_per_hour(self) -> FloatArray:
         """(n,)."""
         return self.state.supply.price_usd_per_hour[self.rows]
@@ -92,12 +97,13 @@ class RowCandidates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindCandidates:
-    """One row of a pass for k kinds of task. needs: (3, k) int64. finish: (k,) epoch seconds."""
+    """One row of a pass for k kinds of task. needs: (3, k) int64. finish: (k,) epoch seconds. images: of each kind."""
 
     state: PassState
     row: int
     needs: IntArray
     finish: FloatArray
+    images: Sequence[str]
     mix: Mix
 
     def left(self, axis: int) -> IntArray:
@@ -132,6 +138,11 @@ class KindCandidates:
         """(1,) int64."""
         running: IntArray = self.state.running_tasks[self.row : self.row + 1]
         return running
+
+    @property
+    def has_image(self) -> BoolArray:
+        """(k,)."""
+        return np.array([self.state.supply.has_image(name)[self.row] for name in self.images], dtype=np.bool_)
 
     @property
     def price_usd_per_hour(self) -> FloatArray:

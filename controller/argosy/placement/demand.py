@@ -50,6 +50,8 @@ class Batch:
     """Groups that must have a task on the instance. The batch's own group: all its tasks stay together."""
     anti_affinity: tuple[str, ...] = ()
     """Groups that must not have a task on the instance. The batch's own group: one task per instance."""
+    image: str = ""
+    """A name of the image that its tasks run, as in `InstanceRow.images`; "" = not known."""
     keep_gpus_free: bool = True
     """Tasks that need no GPU go to an instance with GPUs only where no other instance can take them."""
     finish_at: float = 0.0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from argosy.placement.arrays import AnyArray, FloatArray, IntArray
+from argosy.placement.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 CPU, MEMORY, GPU = 0, 1, 2
 AXES: Final = {"cpu": CPU, "memory": MEMORY, "gpu": GPU}
@@ -34,6 +34,10 @@ class Candidates(Protocol):
     @property
     def running_tasks(self) -> IntArray:
         """Live tasks on the instance, of every group."""
+
+    @property
+    def has_image(self) -> BoolArray:
+        """Whether the instance has pulled the task's image."""
 
     @property
     def price_usd_per_hour(self) -> FloatArray: ...

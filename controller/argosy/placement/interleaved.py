@@ -262,7 +262,8 @@ class _Board:
         np.greater(self._needs, free[:, None], out=self._short)
         np.logical_or.reduce(self._short, axis=0, out=self._any_short)
         for chain, who, needs in self._recomputed:
-            seen = KindCandidates(self._state, row, needs, np.zeros(1), self._mix)
+            images = [self.kinds[each].rules.batch.image for each in who.tolist()]
+            seen = KindCandidates(self._state, row, needs, np.zeros(1), images, self._mix)
             column[who] = np.where(column[who] >= _NONE, _NEVER, _combined(chain, seen, self._reach))
         np.copyto(column, _NEVER, where=self._any_short)
         if self._left is not None:

@@ -151,6 +151,12 @@ def busy_first(c: Candidates) -> IntArray:
     return idle
 
 
+def image_first(c: Candidates) -> IntArray:
+    """0 if the instance has pulled the task's image, else 1."""
+    lacks: IntArray = 1 - c.has_image.astype(np.int64)
+    return lacks
+
+
 def gpus_last(c: Candidates) -> IntArray:
     """1 if a task that needs no GPU would sit on an instance that has some, else 0."""
     misused: IntArray = ((c.need(GPU) == 0) & (c.total(GPU) > 0)).astype(np.int64)
@@ -248,6 +254,7 @@ def _dot(weights: tuple[int, int, int], top: tuple[int, int, int]) -> int:
 
 BEST_FIT: Final = linear("best-fit", BEST_FIT_WEIGHTS)
 BUSY_FIRST: Final = Key("busy-first", busy_first, Trend.FALLS, lambda _: 1)
+IMAGE_FIRST: Final = Key("image-first", image_first, Trend.STILL, lambda _: 1)
 GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Trend.STILL, lambda _: 1, by_size=True)
 SHARED_FIRST: Final = Key("shared-gpus-first", shared_first, Trend.FALLS, lambda _: 1)
 LEAST_WASTE: Final = Key("least-waste", least_waste, Trend.STILL, lambda _: _WASTE_STEPS, by_size=True)
@@ -267,4 +274,5 @@ BUILT_IN: Final[Mapping[str, tuple[Key, ...]]] = {
     "finish-together": (Key("finish-together", finish_together, Trend.STILL, lambda _: 1 << 41),),
     "keep-gpus-free": (GPUS_LAST,),
     "busy-first": (BUSY_FIRST,),
+    "image-first": (IMAGE_FIRST,),
 }

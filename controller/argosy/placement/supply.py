@@ -5,7 +5,7 @@ This is the only module of the package that has instance ids as well as row numb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from types import MappingProxyType
@@ -23,6 +23,7 @@ MOST_HOST_PORTS = 94
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _MAX_KEYS = 1_000  # keys kept per supply: 10 MB at 5,000 instances
 _MAX_MASKS = 1_000  # masks kept per supply: 5 MB at 5,000 instances
+_MAX_COLUMNS = 300  # kept per supply; each is a step for every row that changes
 _MAX_GROUPS = 1_000  # counts of groups kept per supply: 40 MB at 5,000 instances
 _COLUMNS = (
     "free", "total", "healthy", "running_tasks", "tasks_left", "price_usd_per_hour", "interruption_rate", "finish_at",
@@ -66,6 +67,8 @@ class InstanceRow:
     price_usd_per_hour: float = 0.0
     interruption_rate: float = 0.0
     """Expected interruptions per instance-hour; 0 = on-demand, or not asked for by any strategy."""
+    images: Collection[str] = ()
+    """Names of the images that it has pulled."""
     interrupted: bool = False
     """Warned, or recommended for rebalancing: no task is placed here any more."""
     finish_at: float = 0.0
@@ -243,8 +246,14 @@ class Supply:
         if self._part is not None:
             return self._part[0].column(name, of, dtype)[self._part[1]]
         if name not in self._kept.columns:
+            if len(self._kept.columns) >= _MAX_COLUMNS:
+                self._kept.columns.clear()
             self._kept.columns[name] = of, np.array([of(row) for row in self._rows], dtype=dtype)
         return self._kept.columns[name][1]
+
+    def has_image(self, name: str) -> BoolArray:
+        """(m,) bool: the instances that have pulled it; read only."""
+        return self.column(("image", name), lambda row: name in row.images, np.bool_)
 
     def kept_mask(self, expression: str, made: Callable[[Supply], BoolArray]) -> BoolArray:
         """(m,) bool, read only: the mask of an expression that no pass can change, made once."""

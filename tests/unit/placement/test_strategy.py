@@ -13,6 +13,7 @@ GOOD = [
     "binpack:gpu", "mix:cpu=2+memory=1", "best-fit", "cpu-memory", "cpu-memory-gpu", "least-allocated", "dot-product",
     "least-waste",
     "fragmentation",     "cheapest", "least-interrupted", "finish-together", "keep-gpus-free", "busy-first",
+    "image-first",
 ]  # fmt: skip
 BAD = [
     "", "Random", "random:-1", "random:x", "spread", "spread:zone", "spread:attribute:", "binpack", "binpack:disk",

@@ -29,7 +29,7 @@ from argosy.scheduler.turns.asks import NO_BOUND, Ask
 from argosy.scheduler.turns.fair_share import FairShare, Placed, placed_in_slices
 from argosy.scheduler.turns.turns import Turns, whose_turn
 
-EMPTYING = ("least-waste", "busy-first", "best-fit")  # the default, for instances that can be released
+EMPTYING = ("least-waste", "busy-first", "image-first", "best-fit")  # the default, for instances that can be released
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ def row_of(
         registered_at=instance.registered_at,
         running_tasks=sum(runs.values()) - of_daemons,
         running_by_group=groups,
+        images=instance.images,
         price_usd_per_hour=instance.price_usd_per_hour,
     )
 

@@ -28,6 +28,7 @@ from argosy.model.moment import Moment
 from argosy.model.purchases import Stance, with_reserved
 from argosy.model.run_terms import ARM64, RUNNER_ATTRIBUTE, RUNNER_PROTOCOL, RunTerms
 from argosy.model.runs import Run
+from argosy.model.start_ups import image_key
 from argosy.model.state import State
 from argosy.placement.demand import Batch, WeightedConstraint
 from argosy.scheduler.supply.kept_instances import kept_for_runs, needed_from, off_limits, open_to
@@ -139,6 +140,7 @@ def batch_of(
         gpu_owner=0 if moment.policy.gpu_share_across_owners else gpu_owner_of(run),
         count=count,
         group=run.group,
+        image=image_key(run.image, run.task_definition),
         disk_gib=run.terms.disk_gib,
         constraints=_where(run.terms)
         + _whole_gpus(run, moment)

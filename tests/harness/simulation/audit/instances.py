@@ -3,8 +3,9 @@
 I6: every instance has an owner record. I7: there are not too many. I10: only the deployment's own instances and tasks
 are ended. R14: none costs money at rest. `idle`: none is kept for long without a task, beyond the number that a user
 has requested. `waste`: no sound instance is ended under a running task. `pull`: no task is given up while its image may
-still come. R12: once the message of an interruption or a
-rebalance recommendation is deleted from the queue, it is stored, and no attempt is placed on that instance any more.
+still come. `held`: no instance is said to hold an image that it has not pulled. R12: once the message of an
+interruption or a rebalance recommendation is deleted from the queue, it is stored, and no attempt is placed on that
+instance any more.
 The message is gone, so a controller that starts then has no other source. That also holds for an instance that is not
 in the state yet.
 """
@@ -20,6 +21,7 @@ from argosy.messages.eventbridge import CAPACITY_INTERRUPTED
 from argosy.model.attempts import AttemptStatus
 from argosy.model.pools import NO_FLOOR, Floor
 from argosy.model.run_terms import SERVICE_GROUP
+from argosy.model.start_ups import image_key
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
 
 JSON = dict[str, Any]
@@ -61,11 +63,21 @@ class InstanceChecker(Checker):
         self._note_floor()
         for instance in ours:
             age_s = world.now - max(instance.launched_at, facts.unattended_until)
+            self._check_images(instance)
             if age_s > KNOWN_AFTER_S + facts.stands_still_s and not facts.stored.names(instance.instance_id):
                 facts.violated("I6", f"the stored state does not name {instance.instance_id}", instance.instance_id)
         # A further cell may be left out for hours.
         idle = [each for each in ours if each.instance_id in world.ec2.ledger.instances and self._idles(each)]
         self._check_idle(idle)
+
+    def _check_images(self, instance: Ec2Instance) -> None:
+        """By the agent on it. Only for runs whose image is named: others are known by their task definition."""
+        agents = [world.agents.get(instance.instance_id) for world in self.facts.regions.worlds]
+        stored = self.facts.stored.instances.get(instance.instance_id, {})
+        pulled = {image_key(image, "") for agent in agents if agent is not None for image in agent.images}
+        named = {image_key(record.image, "") for record in self.facts.stored.records.values() if record.image}
+        for key in stored.get("images", {}).keys() & named - pulled:
+            self.facts.violated("held", f"{instance.instance_id} has not pulled {key}", instance.instance_id)
 
     def _note_floor(self) -> None:
         """Instances that were needed until shortly before may still be there."""

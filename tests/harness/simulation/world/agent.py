@@ -101,7 +101,7 @@ class VirtualAgent:
     """The id of the GPU that has fallen off the bus."""
     gpu_victims: set[str] = field(default_factory=set)
     """ARNs of the tasks that failed for it."""
-    _images: dict[str, float] = field(default_factory=dict)
+    images: dict[str, float] = field(default_factory=dict)
     """When each image is there; those that are being pulled only if `pulls_go_on`."""
     _unsent: list[JSON] = field(default_factory=list)
     _ports: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -188,13 +188,13 @@ class VirtualAgent:
         if whole_s == float("inf"):
             return whole_s
         if self.behaviour.pulls_go_on:
-            self._images.setdefault(image, self.clock() + whole_s)
-        there_at = self._images.get(image, self.clock() + whole_s)
+            self.images.setdefault(image, self.clock() + whole_s)
+        there_at = self.images.get(image, self.clock() + whole_s)
         return min(whole_s, max(CHECK_S, there_at - self.clock()))
 
     def pulled(self, image: str) -> None:
         """It is there from now on."""
-        self._images.setdefault(image, self.clock())
+        self.images.setdefault(image, self.clock())
 
     def free_port(self, arn: str, number: int) -> int:
         """The lowest of Docker's ports that no other task here has."""

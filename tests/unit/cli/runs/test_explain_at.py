@@ -65,7 +65,7 @@ def test_a_past_placement_is_shown_with_its_ranking(trial: RecordedTrial) -> Non
     lines = result.stdout.splitlines()
     assert lines[0].startswith(f"{run}: as of the decision at ")
     assert lines[1].startswith(f"task {index}, attempt 1: placed on i-")
-    assert "with room, by least-waste, then by busy-first, then by best-fit" in lines[2]
+    assert "with room, by least-waste, then by busy-first, then by image-first, then by best-fit" in lines[2]
     assert any(line.strip().startswith("1. i-") for line in lines)
 
 
