@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
+from argosy.messages.health import XIDS
 from argosy.settings.settings import Settings
 
 USER_DATA = Path(__file__).parent / "user_data"
@@ -38,16 +39,18 @@ _DROP_INS = {
 
 def user_data(settings: Settings, name: str, runner: str) -> str:
     """The user data of a type's instances. runner: the arguments of `argosy-boot install`."""
-    return PARTS.format(boothook=_boothook(runner), script=_script(settings, name))
+    return PARTS.format(boothook=_boothook(runner, load_catalogue()[name].gpus), script=_script(settings, name))
 
 
-def _boothook(runner: str) -> str:
+def _boothook(runner: str, gpus: int) -> str:
+    xids = _file("argosy-xids.service").replace("XIDS", " ".join(map(str, XIDS)))
     return "\n".join(
         [
             *_beginning("the boothook"),
             *_written("/usr/local/sbin/argosy-boot", _file("argosy-boot.sh"), mode="755"),
             *_written(f"{_UNITS}/argosy-runner.service", _file("argosy-runner.service").replace("RUNNER", runner)),
             *_written(f"{_UNITS}/argosy-watch.service", _file("argosy-watch.service")),
+            *(_written(f"{_UNITS}/argosy-xids.service", xids) if gpus else ()),
             *(
                 line
                 for unit, text in _DROP_INS.items()
@@ -58,6 +61,7 @@ def _boothook(runner: str) -> str:
             ),
             "systemctl daemon-reload",
             "systemctl start --no-block argosy-runner.service argosy-watch.service",
+            *(["systemctl start --no-block argosy-xids.service"] if gpus else []),
         ]
     )
 

@@ -345,16 +345,16 @@ def managed_for_instance(settings: Settings) -> list[str]:
 
 
 def instance(arns: Arns, region: str, runners: Sequence[str]) -> list[iam.PolicyStatement]:
-    """The ECS agent on an instance: it may join our cluster and no other, and report for its own instance. The boot
-    script reads the runner: exact objects of the Region's assets."""
+    """The ECS agent and the boot script on an instance: they join our cluster, report, and read the runner."""
     cluster = arns.of("ecs", f"cluster/{arns.settings.prefix}", region)
     hosts = arns.of("ecs", f"container-instance/{arns.settings.prefix}/*", region)
     reports = ["SubmitTaskStateChange", "SubmitContainerStateChange", "SubmitAttachmentStateChanges"]
+    of_hosts = ["Poll", "PutAttributes", "StartTelemetrySession", "UpdateContainerInstancesState"]
     ours: dict[str, str | list[str]] = {"ecs:cluster": cluster}
     return [
         allow(["ecs:RegisterContainerInstance", "ecs:DeregisterContainerInstance"], [cluster]),
         allow([f"ecs:{name}" for name in reports], [cluster]),
-        allow(["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"], [hosts], ArnEquals=ours),
+        allow([f"ecs:{name}" for name in of_hosts], [hosts], ArnEquals=ours),
         allow(["ecs:TagResource"], [hosts], StringEquals={"ecs:CreateAction": "RegisterContainerInstance"}),
         allow(["ecs:DiscoverPollEndpoint"], ["*"]),  # has no resource
         allow(["s3:GetObject"], runners),

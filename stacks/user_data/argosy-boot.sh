@@ -5,6 +5,7 @@
 #   argosy-boot undo                        docker.service, whenever it has ended (ExecStopPost)
 #   argosy-boot attributes                  ecs.service, between Docker's start and the agent's (ExecStartPre)
 #   argosy-boot watch                       argosy-watch.service, after ecs.service
+#   argosy-boot xids NUMBER...              argosy-xids.service, with GPUs: errors that concern the whole instance
 #
 # Nothing here waits for a job of systemd, so it cannot matter whether Docker starts before or after cloud-init's end.
 set -euo pipefail
@@ -22,16 +23,20 @@ field() { sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p"; }
 
 is_right() { echo "$sha256  $1" | sha256sum --check --status 2>/dev/null; }
 
-# curl gets the keys by standard input: no list of processes shows them.
-fetch() {
+# A call of AWS with the keys of the instance's role: SERVICE REGION, and arguments of curl. curl gets the keys by
+# standard input: no list of processes shows them.
+signed() {
   local token role keys roles=$metadata/meta-data/iam/security-credentials/
   token=$(ask --request PUT --header 'X-aws-ec2-metadata-token-ttl-seconds: 300' "$metadata/api/token") || return
   role=$(ask --header "X-aws-ec2-metadata-token: $token" "$roles") || return
   keys=$(ask --header "X-aws-ec2-metadata-token: $token" "$roles$role") || return
   printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' \
     "$(field AccessKeyId <<<"$keys")" "$(field SecretAccessKey <<<"$keys")" "$(field Token <<<"$keys")" |
-    curl --silent --show-error --fail --max-time 60 --config - --aws-sigv4 "aws:amz:$region:s3" \
-      --header "x-amz-content-sha256: $no_body" --output "$runner.part" "$url" || return
+    curl --silent --show-error --fail --max-time 60 --config - --aws-sigv4 "aws:amz:$2:$1" "${@:3}"
+}
+
+fetch() {
+  signed s3 "$region" --header "x-amz-content-sha256: $no_body" --output "$runner.part" "$url" || return
   is_right "$runner.part"
 }
 
@@ -118,6 +123,31 @@ watch() {
   done
   say "the agent has not joined in three minutes; docker: $(systemctl is-active docker), ecs: $(systemctl is-active ecs); its last errors:"
   grep -E 'level=(warn|error|critical)' /var/log/ecs/ecs-agent.log | tail -n 5 | while read -r line; do say "$line"; done
+}
+
+# An error that an application causes is not among the numbers, so it cannot hide one that stays until a reset.
+xids() {
+  local line number
+  journalctl --dmesg --follow --lines all --output cat | while read -r line; do
+    number=$(sed -n 's/.*NVRM: Xid ([^)]*): \([0-9]\{1,4\}\).*/\1/p' <<<"$line")
+    case " $* " in *" ${number:-none} "*) ;; *) continue ;; esac
+    say "$line"
+    until problem=$(tell_xid "$number" 2>&1); do
+      say "ECS has not taken it: $problem"
+      sleep 5
+    done
+  done
+}
+
+# It becomes an attribute of the container instance, which the controller reads.
+tell_xid() {
+  local known arn cluster region attribute
+  known=$(ask "${ARGOSY_AGENT:-http://127.0.0.1:51678}/v1/metadata") || return
+  arn=$(field ContainerInstanceArn <<<"$known") cluster=$(field Cluster <<<"$known") region=$(cut -d: -f4 <<<"$arn")
+  attribute=$(printf '{"name":"argosy.xid","value":"%s","targetId":"%s"}' "$1" "$arn")
+  signed ecs "$region" --output /dev/null --header "Content-Type: application/x-amz-json-1.1" \
+    --header "X-Amz-Target: AmazonEC2ContainerServiceV20141113.PutAttributes" \
+    --data "{\"cluster\":\"$cluster\",\"attributes\":[$attribute]}" "${ARGOSY_ECS:-https://ecs.$region.amazonaws.com}/"
 }
 
 "$@"

@@ -10,7 +10,7 @@ from argosy.emulator.ecs import resources as emulated
 from argosy.emulator.ecs.records import ContainerInstance, PhysicalGpu, TaskNeeds
 from argosy.lifecycle import gpu_resets, hosts
 from argosy.model.events import ContainerInstanceSeen
-from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, InstanceType
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, XID_ATTRIBUTE, InstanceType
 from argosy.model.instances import Instance
 from argosy.model.resources import Resources
 from argosy.placement.arrays import IntArray
@@ -23,6 +23,7 @@ from tests.mutations.catalogue import Patch, planted, scenario, trials
 CHOICES = "tests.properties.test_gpu_share_properties"
 RESETS = "tests.scenarios.test_gpu_resets"
 PARTS = "tests.scenarios.test_gpu_parts"
+SICK = "tests.scenarios.test_sick_instances"
 ROWS = "tests.unit.scheduler.supply.test_shared_gpus"
 UNTROUBLED, OLD_AGENTS = trials(frozenset(), gpu_shares=1.0), trials(frozenset({"no-gpu-sharing"}), gpu_shares=1.0)
 REFUSED = "test_no_placed_task_is_refused_for_any_choice_and_any_order"
@@ -157,3 +158,19 @@ def owners_of_gpus_are_forgotten(patch: Patch) -> None:
 )
 def parts_count_as_whole_gpus(patch: Patch) -> None:
     patch.setattr(asks, "_whole_gpus", lambda run, moment: ())
+
+
+@planted(
+    "an error that NVIDIA's driver logs says nothing about the GPU, so its tasks fail for their user",
+    check=scenario(SICK, "test_an_xid_in_the_drivers_log_counts_as_a_broken_gpu_and_is_named_with_its_meaning"),
+)
+def xids_are_not_read(patch: Patch) -> None:
+    patch.setattr(hosts, "driver_fault", lambda attributes: "")
+
+
+@planted(
+    "an error of an application's drains its instance",
+    check=scenario(SICK, "test_an_xid_of_an_application_drains_nothing"),
+)
+def every_xid_is_the_hosts(patch: Patch) -> None:
+    patch.setattr(hosts, "driver_fault", lambda attributes: f"Xid {attributes.get(XID_ATTRIBUTE, '')}".rstrip("Xid "))

@@ -12,6 +12,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.cli.runs.explain import lines_of
 from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest
+from argosy.model.instance_types import XID_ATTRIBUTE
 from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.runs import RunStatus
@@ -479,14 +480,15 @@ def test_what_an_instance_that_never_joined_wrote_to_its_console_is_shown_redact
 GPU = {"vcpus": 1, "memory": 1024, "gpus": 1}
 
 
-def one_broken_gpu(**policy: float) -> tuple[Controlled, str]:
-    """Two tasks with a GPU each. One GPU falls off the bus, and ECS says so 40 s after its program has failed."""
+def one_broken_gpu(*, by_driver: bool = False, **policy: float) -> tuple[Controlled, str]:
+    """Two tasks with a GPU each. One GPU falls off the bus, and ECS or its driver says so 40 s after its program has
+    failed."""
     cluster = Controlled(types=("g4dn.xlarge",), zones=ZONE, work_s=600.0, **policy)
     cluster.submit(2, resources=GPU, retryStrategy={"attempts": 1})
     cluster.tick()
     until(cluster, lambda: cluster.run.tasks.counts()[TaskStatus.RUNNING] == 2, 600.0)
     sick = str(cluster.live_instances()[0]["InstanceId"])
-    cluster.world.agents[sick].break_gpu(40.0)
+    cluster.world.agents[sick].break_gpu(40.0, by_driver=by_driver)
     return cluster, sick
 
 
@@ -505,6 +507,36 @@ def test_what_fails_for_a_broken_gpu_is_lost_and_not_the_users_and_the_instance_
     cluster.run_to_rest()
     record = cluster.record()
     assert (record.status, record.attempts, record.interruptions) == (RunStatus.SUCCEEDED, 3, 1)
+
+
+def test_an_xid_in_the_drivers_log_counts_as_a_broken_gpu_and_is_named_with_its_meaning() -> None:
+    cluster, sick = one_broken_gpu(by_driver=True)
+    state = cluster.controllers[0].state
+    assert state is not None
+    until(cluster, lambda: state.instances[sick].impaired, 60.0)
+    explained = explain_run(Moment(state, load_catalogue(), cluster.world.now, cluster.policy), cluster.run)
+    (line,) = (each for each in lines_of(explained) if "gets no new tasks" in each)
+    assert "impaired: NVIDIA's driver says Xid 79: GPU has fallen off the bus" in line
+    until(cluster, lambda: not is_alive(cluster, sick), 90.0)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.attempts, record.interruptions) == (RunStatus.SUCCEEDED, 3, 1)
+
+
+def test_an_xid_of_an_application_drains_nothing() -> None:
+    cluster = Controlled(types=("g4dn.xlarge",), zones=ZONE, work_s=300.0)
+    cluster.submit(1, resources=GPU)
+    cluster.tick()
+    until(cluster, lambda: cluster.run.tasks.counts()[TaskStatus.RUNNING], 600.0)
+    (agent,) = cluster.world.agents.values()
+    attribute = {"name": XID_ATTRIBUTE, "value": "13", "targetId": agent.arn}
+    cluster.world.ecs.put_attributes(cluster=agent.cluster, attributes=[attribute])
+    state = cluster.controllers[0].state
+    assert state is not None
+    until(cluster, lambda: any(XID_ATTRIBUTE in each.attributes for each in state.instances.values()), 150.0)
+    assert not any(each.impaired or each.cordon for each in state.instances.values())
+    cluster.run_to_rest()
+    assert (cluster.record().status, cluster.record().attempts) == (RunStatus.SUCCEEDED, 1)
 
 
 def test_a_program_that_fails_on_a_sound_gpu_is_the_users_failure_after_a_minute() -> None:

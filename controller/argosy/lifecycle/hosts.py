@@ -15,6 +15,7 @@ from argosy.lifecycle import announcements, health, host_care, lost_hosts, pools
 from argosy.lifecycle.announcements import Announced
 from argosy.lifecycle.attempts import disprove
 from argosy.lifecycle.setbacks import carried_out
+from argosy.messages.health import driver_fault
 from argosy.model.arns import cluster_of
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import (
@@ -69,8 +70,9 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
         instance.registered_at = instance.idle_since = seen.registered_at or now
         pools.note_abilities(state, instance)
     health.note_remaining(state, instance, seen.remaining, now, policy)
-    if seen.impaired is not None and seen.impaired != instance.impaired.get("ecs", ""):
+    if seen.impaired is not None:
         host_care.note_health(state, instance, "ecs", seen.impaired, now)
+    host_care.note_health(state, instance, "driver", driver_fault(instance.attributes), now)
     state.changed_instances.add(instance.id)
 
 

@@ -8,6 +8,7 @@ from argosy.model.instances import Purchase
 from argosy.model.resources import Resources
 
 PURCHASE_ATTRIBUTE = "argosy.purchase"
+XID_ATTRIBUTE = "argosy.xid"  # the error of a GPU that NVIDIA's driver last logged, one of `messages.health.XIDS`
 CELL_ATTRIBUTE = "argosy.cell"
 RESERVED_UNTIL_ATTRIBUTE = "argosy.reserved-until"  # epoch seconds: it has to be empty then
 GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"

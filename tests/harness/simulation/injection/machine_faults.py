@@ -128,6 +128,8 @@ class MachineFaults:
         agent = self._world.agents.get(instance.instance_id)
         if agent is not None and agent.gpus_left and self._faults.strikes("sick-gpu", share):
             agent.break_gpu(self._faults.between(0, SAID_WITHIN_S))
+        if agent is not None and agent.gpus_left and self._faults.strikes("xid", share):
+            agent.break_gpu(self._world.share("xid", instance.instance_id) * SAID_WITHIN_S, by_driver=True)
         self._strike_gpu(instance.instance_id, share)
 
     def _strike_gpu(self, instance_id: str, share: float) -> None:

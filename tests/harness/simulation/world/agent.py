@@ -17,7 +17,7 @@ from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, registered_memory_mib
 from argosy.emulator.ec2.records import Ec2Instance, MachineType
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import as_uuid
-from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
+from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, XID_ATTRIBUTE
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
 from tests.harness.simulation.world.virtual_task import TaskBehaviour, VirtualTask, Workload
 
@@ -139,13 +139,19 @@ class VirtualAgent:
         """Whether it has GPUs, all of them sound."""
         return bool(self.arn and self.machine.gpus and self.behaviour.gpus != 0 and not self.broken_gpu)
 
-    def break_gpu(self, said_after_s: float) -> None:
-        """Its first GPU falls off the bus: the programs there fail, and so do later ones. ECS hears it afterwards."""
+    def break_gpu(self, said_after_s: float, *, by_driver: bool = False) -> None:
+        """Its first GPU falls off the bus: the programs there fail, and so do later ones. ECS hears it afterwards, or
+        by_driver: only the driver's log says so, from which the instance sets an attribute."""
         self.broken_gpu = gpu_ids(self.instance, 1)[0]
         for task in [each for each in self.tasks.values() if self._has_broken_gpu(each.task)]:
             self.gpu_victims.add(task.arn)
             task.kill(GPU_LOST_CODE)
-        self.later(said_after_s, self._say_gpu)
+        self.later(said_after_s, self._say_xid if by_driver else self._say_gpu)
+
+    def _say_xid(self) -> None:
+        if self.alive and self.arn:
+            attribute = {"name": XID_ATTRIBUTE, "value": "79", "targetId": self.arn}
+            self.ecs.put_attributes(cluster=self.cluster, attributes=[attribute])
 
     def _say_gpu(self) -> None:
         if self.alive:
