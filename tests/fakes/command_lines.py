@@ -73,10 +73,11 @@ def _argosy(words: list[str]) -> None:
 def _aws(words: list[str]) -> None:
     """AWS's own command reads the line and prints the form of the request instead of sending it.
 
-    Its set-up commands have no such form.
+    Its set-up commands and those that move files have no such form.
     """
-    if words[0] in ("configure", "sso"):
-        assert " ".join(words[:2]) in ("configure", "configure sso", "sso login")
+    if words[0] in ("configure", "login", "s3", "sso"):
+        known = ("configure", "configure list-profiles", "configure sso", "login", "s3 sync", "sso login")
+        assert " ".join(words[:2]) in known
         return
     from awscli.clidriver import create_clidriver
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from argosy.cli.options import AnyRunId, RunId
+from argosy.cli.outside_text import say
 from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import reported
 from argosy.cli.session import ENDPOINT_VARIABLES, REGION_VARIABLES, Session, Tools
-from argosy.client.aws_clients import DEFAULT_REGION, Connection
+from argosy.client.aws_clients import DEFAULT_REGION, Connection, make_client, with_local_mode
 
 Body = Callable[..., None]
 _PANEL = "Which AWS"
@@ -130,8 +132,11 @@ def command(
             wants_json, wants_lines = given.pop("wants_json", False), given.pop("wants_lines", False)
             tools = ctx.obj if isinstance(ctx.obj, Tools) else Tools()
             signs = not given.pop("unsigned", False)
-            session = Session(tools, Connection(**given, signs=signs), wants_json or wants_lines, wants_lines)
             with reported():
+                connection = Connection(**given, signs=signs)
+                if connected and tools.clients is make_client:
+                    connection = with_local_mode(connection, partial(say, err=True))
+                session = Session(tools, connection, wants_json or wants_lines, wants_lines)
                 for each in runs:
                     values[each] = session.run_id(values[each]) if values[each] else None
                 body(session, **_grouped(own, values))

@@ -15,7 +15,7 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     """`last`, and names and ids that begin with the typed text, newest first; none where no deployment answers."""
     from argosy.cli.session import Tools
     from argosy.client.access import Access
-    from argosy.client.aws_clients import Connection
+    from argosy.client.aws_clients import Connection, make_client, with_local_mode
     from argosy.client.errors import answer_or
     from argosy.client.run_names import LAST
 
@@ -23,7 +23,12 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     given: dict[str, Any] = {name: ctx.params.get(name) for name in ("endpoint_url", "region", "profile")}
     stage, entrance = ctx.params.get("stage") or "main", ctx.params.get("entrance") or ""
     connection = Connection(**given, stage=stage, entrance=entrance, patience_s=WAIT_S)
-    reply = answer_or(None, lambda: Access(connection, tools.clients).api.runs(PROPOSED))
+
+    def answer() -> Any:
+        there = with_local_mode(connection, lambda _: None) if tools.clients is make_client else connection
+        return Access(there, tools.clients).api.runs(PROPOSED)
+
+    reply = answer_or(None, answer)
     if reply is None:
         return []
     found = reply["runs"]

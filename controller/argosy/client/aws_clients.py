@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
 from argosy.client.errors import InvalidInput
-from argosy.client.local_key import key_for
+from argosy.client.local_key import key_for, running_here
 from argosy.model.entrances import QUEUE_NAME
 
 DEFAULT_REGION = "us-east-1"
@@ -26,6 +27,7 @@ _ABOUT_CREDENTIALS = (
     "AWS_REGION",
     "AWS_DEFAULT_REGION",
 )
+_NAMING = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID")
 _SESSIONS: dict[Any, Any] = {}
 _GUARD = Lock()
 POOL_SIZE = 32  # parallel GETs of results
@@ -67,6 +69,24 @@ class Connection:
         """True for an AWS on this machine, such as `argosy local`."""
         host = urlsplit(self.endpoint_url or "").hostname or ""
         return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def with_local_mode(connection: Connection, say: Callable[[str], object]) -> Connection:
+    """Where nothing names an AWS (no endpoint, profile or access key): the local mode of this user that runs.
+
+    say: what tells the user. Raises InvalidInput if several run.
+    """
+    is_named = connection.endpoint_url or connection.profile or any(map(os.environ.get, _NAMING))
+    found = [] if is_named else running_here()
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{len(found)} local modes run on this machine.",
+            next_step="name one, or AWS: " + ", ".join(f"--endpoint-url {url}" for url in found) + ", --profile NAME",
+        )
+    if not found:
+        return connection
+    say(f"Using the local mode at {found[0]}; --profile NAME uses AWS.")
+    return replace(connection, endpoint_url=found[0])
 
 
 def find_credentials(connection: Connection) -> Any:

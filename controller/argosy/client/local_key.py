@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+LOOPBACK = "127.0.0.1"
+_PATIENCE_S = 0.5  # for an answer of this machine
 _BYTES = 15  # of randomness: 20 characters of base64
 
 
@@ -57,6 +59,28 @@ def key_at(port: int | None) -> LocalKey | None:
 def key_for(endpoint: str) -> LocalKey | None:
     """The same by the address of a local mode."""
     return key_at(urlsplit(endpoint).port)
+
+
+def running_here() -> list[str]:
+    """The addresses of this user's local modes that answer now."""
+    try:
+        ports = sorted(int(file.name) for file in _file(None).parent.iterdir() if file.name.isdecimal())
+    except (OSError, RuntimeError):  # none yet, or no home
+        return []
+    return [f"http://{LOOPBACK}:{port}" for port in ports if _answers(port)]
+
+
+def _answers(port: int) -> bool:
+    from http.client import OK, HTTPConnection, HTTPException
+
+    connection = HTTPConnection(LOOPBACK, port, timeout=_PATIENCE_S)
+    try:
+        connection.request("GET", "/argosy/health")
+        return connection.getresponse().status == OK
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import uuid
@@ -10,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from argosy.client.access import Access
-from argosy.client.aws_clients import Connection
+from argosy.client.aws_clients import Connection, with_local_mode
 from argosy.client.run_names import LAST, run_id_of
 from argosy.sdk.environments import Environments
 from argosy.sdk.errors import explained, faults_of
@@ -19,6 +20,7 @@ from argosy.sdk.schedules import Schedules
 from argosy.sdk.spec_source import given
 from argosy.sdk.views import ClusterView, RunPlan
 
+logger = logging.getLogger("argosy")
 _ENDPOINT_VARIABLES = ("ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL")
 _REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
@@ -37,20 +39,19 @@ class Client:
         queue: str | None = None,
     ) -> None:
         """Omitted arguments come from the same places as for the command: ARGOSY_ENDPOINT_URL or AWS_ENDPOINT_URL,
-        ARGOSY_STAGE,
-        AWS_REGION and your AWS configuration. endpoint_url: of another AWS, such as `argosy local`'s. stage: which
+        ARGOSY_STAGE, AWS_REGION and your AWS configuration; if these name no AWS, and a local mode of yours runs, it is
+        used, and a warning says so. endpoint_url: of another AWS, such as `argosy local`'s. stage: which
         deployment. queue: through whose entrance (else ARGOSY_QUEUE): then only runs of this queue can be changed.
         """
-        self.access = Access(
-            Connection(
-                endpoint_url=endpoint_url or _of_shell(_ENDPOINT_VARIABLES),
-                region=region or _of_shell(_REGION_VARIABLES),
-                profile=profile,
-                stage=stage or os.environ.get("ARGOSY_STAGE") or "main",
-                signs=not os.environ.get("ARGOSY_UNSIGNED"),
-                entrance=queue if queue is not None else os.environ.get("ARGOSY_QUEUE", ""),
-            )
+        named = Connection(
+            endpoint_url=endpoint_url or _of_shell(_ENDPOINT_VARIABLES),
+            region=region or _of_shell(_REGION_VARIABLES),
+            profile=profile,
+            stage=stage or os.environ.get("ARGOSY_STAGE") or "main",
+            signs=not os.environ.get("ARGOSY_UNSIGNED"),
+            entrance=queue if queue is not None else os.environ.get("ARGOSY_QUEUE", ""),
         )
+        self.access = Access(with_local_mode(named, logger.warning))
         self._now: Callable[[], float] = time.time
         self._sleep: Callable[[float], None] = time.sleep
 

@@ -178,7 +178,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("local --port 4567 --settings mine.json", {"port": 4567, "settings": Path("mine.json")}),
     ("local --cells us-east-1,eu-west-1 --runtime podman", {"cells": "us-east-1,eu-west-1", "runtime": "podman"}),
     ("local --state mine --fresh", {"state": Path("mine"), "fresh": True}),
-    ("local --no-state", {"no_state": True}),
+    ("local --no-state --key mine:a-long-secret", {"no_state": True, "key": "mine:a-long-secret"}),
     ("local --pretend-gpus", {"pretend_gpus": True}),
     ("local --reading all", {"reading": ["all"]}),
     ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),

@@ -6,15 +6,19 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from typer.testing import CliRunner
 
+import argosy
 from argosy.cli.main import app
-from argosy.client.aws_clients import Connection, make_client
+from argosy.client.aws_clients import Connection, make_client, with_local_mode
+from argosy.client.errors import InvalidInput
 from argosy.client.local_key import LocalKey, data_folder, key_at, key_for, published, random_key
+from argosy.local.clients import LocalClients
 from tests.fakes.serving import front
 
 KEY = LocalKey("AKIDLOCAL", "a-secret-of-tests", "eu-west-1")
@@ -90,6 +94,65 @@ def test_the_command_prints_what_a_shell_needs() -> None:
 def test_a_key_that_a_shell_would_misread_is_refused(key: str) -> None:
     refused = CliRunner().invoke(app, ["local", "--port", "0", "--no-state", "--key", key])
     assert (refused.exit_code, "--key must be ID:SECRET" in refused.stderr) == (2, True)
+
+
+@pytest.fixture
+def unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell in which nothing names an AWS."""
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "ARGOSY_ENDPOINT_URL", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def healthy() -> AbstractContextManager[LocalClients]:
+    return front(admin={"GET health": lambda request: {}})
+
+
+def port_of(clients: LocalClients) -> int:
+    return int(clients.endpoint.rpartition(":")[2])
+
+
+@pytest.mark.usefixtures("unnamed")
+def test_the_local_mode_of_this_user_is_used_where_nothing_names_an_aws(caplog: pytest.LogCaptureFixture) -> None:
+    said: list[str] = []
+    with healthy() as clients, published(KEY, port_of(clients), lasts=True), published(KEY, 9, lasts=False):
+        assert with_local_mode(Connection(stage="dev"), said.append) == Connection(clients.endpoint, stage="dev")
+        assert said == [f"Using the local mode at {clients.endpoint}; --profile NAME uses AWS."]
+        assert argosy.Client().access.connection.endpoint_url == clients.endpoint
+        assert caplog.messages == said
+    assert with_local_mode(Connection(), said.append) == Connection()
+    assert len(said) == 1
+
+
+@pytest.mark.usefixtures("unnamed")
+@pytest.mark.parametrize("named", [{"profile": "work"}, {"endpoint_url": "http://127.0.0.1:9"}])
+def test_an_aws_that_is_named_is_used_although_a_local_mode_runs(
+    named: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    with healthy() as clients, published(KEY, port_of(clients), lasts=False):
+        assert with_local_mode(Connection(**named), said.append) == Connection(**named)
+        monkeypatch.setenv("AWS_PROFILE", "work")
+        assert with_local_mode(Connection(), said.append) == Connection()
+    assert said == []
+
+
+@pytest.mark.usefixtures("unnamed")
+def test_of_several_local_modes_the_user_names_one() -> None:
+    with ExitStack() as running:
+        one, two = (running.enter_context(healthy()) for _ in range(2))
+        for each in (one, two):
+            running.enter_context(published(KEY, port_of(each), lasts=False))
+        with pytest.raises(InvalidInput) as refused:
+            with_local_mode(Connection(), print)
+    assert "2 local modes run" in str(refused.value)
+    assert f"--endpoint-url {two.endpoint}" in refused.value.next_step
+
+
+@pytest.mark.usefixtures("unnamed")
+def test_the_command_finds_it_and_says_so() -> None:
+    with healthy() as clients, published(KEY, port_of(clients), lasts=False):
+        said = CliRunner().invoke(app, ["runs"]).stderr
+    assert said.splitlines()[0] == f"Using the local mode at {clients.endpoint}; --profile NAME uses AWS."
 
 
 def test_no_proxy_stands_between_a_program_and_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
