@@ -148,6 +148,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "retry RUN --failed --cancelled --client-token c-1",
         {"run": "RUN", "failed": True, "cancelled": True, "client_token": "c-1"},
     ),
+    ("retry RUN --failed --with-program fixed", {"failed": True, "with_program": Path("fixed")}),
     ("retry RUN --cancelled --budget 2", {"cancelled": True, "budget": 2.0}),
     ("retry RUN --tasks 3,7-12 --memory 8192 --vcpus 2", {"tasks": "3,7-12", "memory": 8192, "vcpus": 2.0}),
     (
