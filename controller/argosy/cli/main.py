@@ -30,6 +30,7 @@ from argosy.cli.runs import (
     events,
     exec,
     explain,
+    interrupt,
     logs,
     plan,
     results,
@@ -154,6 +155,7 @@ _RUNS = (
     results,
     logs,
     exec,
+    interrupt,
     events,
     validate,
 )

@@ -185,6 +185,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),
     ("local --runtime docker --base-image mine:1", {"runtime": "docker", "base_image": "mine:1"}),
     ("exec last 17", {"run": "last", "task": 17}),
+    ("interrupt last", {"run": "last", "task": None, "warn": 120.0}),
+    ("interrupt last --task 3 --warn 5", {"task": 3, "warn": 5.0}),
     ("exec last 17 -- ls -l", {"task": 17, "words": ["ls", "-l"]}),
     ("env deploy web --wait", {}),
     ("queues apply FILE --revision 3", {}),

@@ -1,0 +1,68 @@
+"""The command `interrupt`: a spot notice for the instance of a task, to try what a program does then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from argosy.cli import panels
+from argosy.cli.command import command
+from argosy.cli.figures import counted
+from argosy.cli.options import RunId
+from argosy.cli.problems import CliError
+from argosy.cli.session import Session
+
+NOTICE_S = 120.0  # as on AWS
+
+
+def register(app: typer.Typer) -> None:
+    command(app, "interrupt", panel=panels.RUNS)(interrupt)
+
+
+def interrupt(
+    session: Session,
+    run: RunId,
+    task: Annotated[
+        int | None, typer.Option("--task", min=0, help="The task whose instance ends. Default: the first that runs.")
+    ] = None,
+    warn: Annotated[
+        float, typer.Option("--warn", min=0, max=NOTICE_S, metavar="SECONDS", help="From the notice to the end.")
+    ] = NOTICE_S,
+) -> None:
+    """A spot notice for the instance of a task, in local mode."""
+    if not session.connection.is_loopback:
+        raise CliError(
+            "Only local mode interrupts on command: on AWS, the Fault Injection Service does.",
+            next_step="docs/guides/first-deployment.md has its calls",
+        )
+    from argosy.client.steering import SteeringRefused, steer
+
+    view = session.api.describe_with_tasks(run)
+    chosen = _chosen(session, view, task)
+    instance = str(chosen["instance"])
+    try:
+        steer(session.connection, "interrupt", {"instanceId": instance, "noticeS": warn})
+    except SteeringRefused as why:
+        raise CliError(f"{instance} cannot be interrupted: {why}.") from why
+    hit = [each["index"] for each in view["taskList"] if each["instance"] == instance and each["status"] == "RUNNING"]
+    if session.wants_json:
+        session.print_json({"runId": view["runId"], "instance": instance, "noticeSeconds": warn, "tasks": hit})
+        return
+    session.console.print(
+        f"{instance} has got a spot notice: it ends in {warn:g} s, and {counted(len(hit), 'task')} of this run gets"
+        " SIGTERM now."
+    )
+    session.console.print(f"next: {session.again(f'watch {run}')}", style="dim")
+
+
+def _chosen(session: Session, view: Mapping[str, Any], task: int | None) -> Mapping[str, Any]:
+    """The task whose instance is interrupted. Raises CliError if it does not run."""
+    running = [each for each in view["taskList"] if each["status"] == "RUNNING" and each["instance"]]
+    found: Mapping[str, Any] | None = next((each for each in running if task in (None, each["index"])), None)
+    if found is None:
+        which = "No task of the run" if task is None else f"Task {task}"
+        more = "" if task is None else f" --task {task}"
+        raise CliError(f"{which} is running.", next_step=session.again(f"attempts {view['runId']}{more}"))
+    return found
