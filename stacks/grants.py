@@ -375,9 +375,8 @@ def submitter(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 
 def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
-    """For people and programs that use a queue, besides the right to invoke its entrance: find the deployment, view it,
-    read results and logs, and upload programs of their own. These are stored under their digests; no right to delete
-    them or to list more is granted. No `argosy exec`: IAM can name tasks, but not the queues that they belong to."""
+    """For people and programs that use a queue: find the deployment, view it, read results and logs, upload programs,
+    inputs and their names. No `argosy exec`: IAM can name tasks, but not the queues that they belong to."""
     prefix = arns.settings.prefix
     ours: dict[str, str | list[str]] = {"ecs:cluster": arns.clusters}
     streams = arns.everywhere("logs", f"log-group:/ecs/{prefix}/tasks:*")
@@ -396,5 +395,6 @@ def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
         # Offers for sale, and the log that a definition writes: these take no resource that could be named here.
         allow(["ec2:DescribeSpotPriceHistory", "ecs:DescribeTaskDefinition"], ["*"]),
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], [f"{bucket}/{PROGRAMS}*"]),
+        allow(["s3:DeleteObject"], [f"{bucket}/{PROGRAMS}inputs/names/*"]),
         *_reads(arns, bucket),
     ]

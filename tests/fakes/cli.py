@@ -292,6 +292,15 @@ class Objects:
         self.ages.pop(Key, None)
         self.bodies[Bucket, Key] = Body
 
+    def copy_object(self, *, Bucket: str, Key: str, CopySource: dict[str, str], MetadataDirective: str) -> None:
+        assert MetadataDirective == "REPLACE"  # S3 refuses to copy an object onto itself without a change
+        if (Bucket, CopySource["Key"]) not in self.bodies:
+            raise refusal("NoSuchKey", operation="CopyObject")
+        self.put_object(Bucket=Bucket, Key=Key, Body=self.bodies[Bucket, CopySource["Key"]])
+
+    def delete_object(self, *, Bucket: str, Key: str) -> None:
+        del self.bodies[Bucket, Key]
+
     def upload_file(self, path: str, bucket: str, key: str, Callback: Callable[[int], None]) -> None:
         body = Path(path).read_bytes()
         self.put_object(Bucket=bucket, Key=key, Body=body)

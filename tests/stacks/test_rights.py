@@ -289,6 +289,18 @@ def test_users_can_see_whether_a_deployment_allows_exec(home: Template, wide: di
         assert said in text(parameter["Value"])
 
 
+def test_users_may_delete_the_names_of_uploaded_folders_and_nothing_else(wide: dict[str, Template]) -> None:
+    deleting = [
+        (each.policy, str(resource))
+        for template in wide.values()
+        for each in template.statements()
+        if "s3:DeleteObject" in each.actions and ("Member" in each.policy or "Submitter" in each.policy)
+        for resource in each.resources
+    ]
+    assert len(deleting) >= 2
+    assert all(resource.endswith("/argosy/programs/inputs/names/*") for _, resource in deleting)
+
+
 def test_only_this_accounts_tasks_may_have_the_tasks_role(home: Template) -> None:
     role = home.named("AWS::IAM::Role", "RoleName", "argosy-task")
     (trust,) = role["AssumeRolePolicyDocument"]["Statement"]

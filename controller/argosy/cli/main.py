@@ -104,6 +104,8 @@ def load(name: str, late: Late) -> Any:
 
 _ENV = "Services and daemons: create, deploy, update, scale, roll back."
 _QUERY = "Show which instances a placement expression matches."
+_PUT = "Upload a folder under a name, for later runs."
+_DATA = "Uploaded folders: list them, delete their names."
 _SCHEDULE = "Start runs on a schedule."
 _CATALOGUE = "Instance types: their sizes and prices."
 _DUMP = "Write one file for a bug report, without secrets."
@@ -116,6 +118,8 @@ class Commands(LateGroup):
         "env": Late("argosy.cli.services.command", _ENV, panels.SERVICES),
         "query": Late("argosy.cli.cluster.query", _QUERY, panels.CLUSTER),
         "report": Late("argosy.cli.runs.report", "Runs as a page; benchmarks side by side.", panels.RUNS),
+        "put": Late("argosy.cli.runs.data", _PUT, panels.RUNS),
+        "data": Late("argosy.cli.runs.data", _DATA, panels.RUNS),
         "schedule": Late("argosy.cli.schedules.command", _SCHEDULE, panels.SCHEDULES),
         "catalogue": Late("argosy.cli.cluster.catalogue.command", _CATALOGUE, panels.CLUSTER),
         "debug-dump": Late("argosy.cli.deployment.debug_dump", _DUMP, panels.SETUP),

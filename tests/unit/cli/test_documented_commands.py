@@ -75,6 +75,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("run ./infer --size 7 --gpu-share 8000", {"size": 7, "gpu_share": 8000}),
+    ("put DIR clips", {}),
+    ("data list", {}),
+    ("data delete clips", {}),
     (
         "run x --input-each clips/*.mp4",
         {"each": "clips/*.mp4"},

@@ -36,7 +36,7 @@ def packed(
     if plain == dict(spec):
         return plain
     checked(session.api.validate, plain)
-    with _progress(session) as progress:
+    with progress_bar(session) as progress:
         return Packer(tell=_tell, progress=progress, without=without, **how).pack(spec, folder, session.access)
 
 
@@ -44,7 +44,7 @@ def repacked(session: Session, run: Mapping[str, Any], folder: Path) -> str:
     """The address of the job of another version of a run's program."""
     from argosy.client.packing.program import Packer
 
-    with _progress(session) as progress:
+    with progress_bar(session) as progress:
         return Packer(tell=_tell, progress=progress).repack(run, folder, session.access)
 
 
@@ -74,7 +74,7 @@ def _tell(sentence: str) -> None:
 
 
 @contextmanager
-def _progress(session: Session) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(session: Session) -> Iterator[Callable[[int, int], None]]:
     """A bar in a terminal."""
     if session.tools.is_terminal() and not session.wants_json:
         from rich.progress import Progress

@@ -27,7 +27,7 @@ def input_entries(path: Path) -> list[Entry]:
         if len(found) > COUNT_LIMIT or size > SIZE_LIMIT:
             raise InvalidInput(
                 f"{path} has more than {COUNT_LIMIT:,} files or {SIZE_LIMIT >> 30} GiB.",
-                next_step="name folders in it as several inputs, or put it into S3 with `aws s3 sync`",
+                next_step="name folders in it as several inputs, or put it into S3 with the AWS CLI",
             )
     if not found:
         raise InvalidInput(f"{path} is empty.", next_step="check the input's path")

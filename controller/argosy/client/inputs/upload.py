@@ -26,7 +26,7 @@ from argosy.client.inputs.tree import input_entries
 from argosy.client.packing.folder import Entry
 from argosy.client.packing.upload import ABSENT, Progress, explained, quiet
 from argosy.client.packing.wheels import cache_folder
-from argosy.layout import INPUTS, split_s3
+from argosy.layout import INPUTS, KEPT, split_s3
 from argosy.model.input_folder import ADDRESS, InputFolder, folder_of, read_folder
 
 AT_ONCE = 16  # chunks on their way
@@ -51,10 +51,15 @@ class ChunkStore:
 
     s3: Any
     bucket: str
-    prefix: str = INPUTS
-    days: float = 0
+    prefix: str
+    days: float
     present: set[str] = field(default_factory=set)
     sent: int = 0
+
+    @classmethod
+    def of(cls, access: Access, prefix: str) -> ChunkStore:
+        days = access.deployment.input_days if prefix != KEPT else 0
+        return cls(access.client("s3"), access.deployment.bucket, prefix, days)
 
     def send(self, chunk: bytes) -> tuple[str, int]:
         """(SHA-256, size) of a chunk that is in S3 by then."""
@@ -63,6 +68,14 @@ class ChunkStore:
             self._send(f"{self.prefix}chunks/{sha256}", chunk)
             self.present.add(sha256)
         return sha256, len(chunk)
+
+    def copy(self, sha256: str) -> None:
+        """Make a chunk of an uploaded input one of this store, and young, within S3."""
+        key = f"{self.prefix}chunks/{sha256}"
+        if not self._is_there(key, 2):
+            source = {"Bucket": self.bucket, "Key": f"{INPUTS}chunks/{sha256}"}
+            with explained(self.bucket):
+                self.s3.copy_object(Bucket=self.bucket, Key=key, CopySource=source, MetadataDirective="REPLACE")
 
     def write(self, folder: InputFolder) -> str:
         """The address of a folder whose chunks are there."""
@@ -82,16 +95,20 @@ class ChunkStore:
         return read_folder(reply["Body"].read()) if self._is_young(reply, 4) else None
 
     def _send(self, key: str, body: bytes, share: int = 2) -> None:
-        with explained(self.bucket):
-            try:
-                reply = self.s3.head_object(Bucket=self.bucket, Key=key)
-            except Exception as fault:
-                if error_code(fault) not in ABSENT:
-                    raise
-                reply = None
-            if reply is None or not self._is_young(reply, share):
+        if not self._is_there(key, share):
+            with explained(self.bucket):
                 self.s3.put_object(Bucket=self.bucket, Key=key, Body=body)
-                self.sent += len(body)
+            self.sent += len(body)
+
+    def _is_there(self, key: str, share: int) -> bool:
+        try:
+            with explained(self.bucket):
+                reply = self.s3.head_object(Bucket=self.bucket, Key=key)
+        except Exception as fault:
+            if error_code(fault) in ABSENT:
+                return False
+            raise
+        return self._is_young(reply, share)
 
     def _is_young(self, reply: Any, share: int) -> bool:
         """Whether less than this share of its days has passed."""
@@ -112,7 +129,7 @@ def upload_folder(
     """
     wanted = None if only is None else set(only)
     entries = [each for each in input_entries(path) if wanted is None or each.name in wanted]
-    store = ChunkStore(access.client("s3"), access.deployment.bucket, prefix, access.deployment.input_days)
+    store = ChunkStore.of(access, prefix)
     memory = _Memory(path, f"{store.bucket}/{prefix}")
     if (last := memory.uri()) and (known := store.read(last)):
         store.present |= {each.sha256 for each in known.chunks}

@@ -19,6 +19,7 @@ from typing import Any
 from argosy.client.access import Access
 from argosy.client.errors import InvalidInput
 from argosy.client.inputs.local import said_of, with_addresses
+from argosy.client.inputs.named import NamedFolders, is_name
 from argosy.client.inputs.upload import Uploaded, upload_folder
 from argosy.client.packing.archive import Parcel, pack_folder
 from argosy.client.packing.folder import Entry, left_out, mib, packed_entries
@@ -72,14 +73,16 @@ class Packer:
             placed = [
                 (each, uri_of(bucket, _FOLDERS[each.kind], each.sha256, _SUFFIXES[each.kind])) for each in parcels
             ]
-            if sent := put_files(access, placed, self.progress):
-                self.tell(f"uploaded {mib(sent)}")
+            self._send(access, placed)
         job = json.dumps(job_document(placed, spec.get("setup")), sort_keys=True, separators=(",", ":"))
         return {**unpacked(spec), "job": put(access, job.encode(), ".json", "jobs")}
 
     def _uploaded(self, base: Path, access: Access, path: str) -> Uploaded:
-        found = base / Path(path).expanduser()
-        done = upload_folder(access, found, self.progress, KEPT if self.keeps else INPUTS, self.only.get(path))
+        found, prefix = base / Path(path).expanduser(), KEPT if self.keeps else INPUTS
+        if not found.exists() and is_name(path.removesuffix("/")):
+            done = NamedFolders(access).uploaded(path.removesuffix("/"), prefix)
+        else:
+            done = upload_folder(access, found, self.progress, prefix, self.only.get(path))
         self.tell(said_of(path, done))
         return done
 
@@ -102,9 +105,13 @@ class Packer:
             like = {"run": spec.get("run"), "setup": job.get("setup"), "workdir": "."}
             [parcel] = self._folder(like, folder, Path(scratch))
             uri = uri_of(access.deployment.bucket, _FOLDERS["program"], parcel.sha256, _SUFFIXES["program"])
-            put_files(access, [(parcel, uri)], self.progress)
+            self._send(access, [(parcel, uri)])
         job["archives"] = [*job_document([(parcel, uri)], None)["archives"], *kept]
         return put(access, json.dumps(job, sort_keys=True, separators=(",", ":")).encode(), ".json", "jobs")
+
+    def _send(self, access: Access, placed: Sequence[tuple[Parcel, str]]) -> None:
+        if sent := put_files(access, placed, self.progress):
+            self.tell(f"uploaded {mib(sent)}")
 
     def _folder(self, spec: Mapping[str, Any], base: Path, scratch: Path) -> list[Parcel]:
         if spec.get("workdir") is None:
