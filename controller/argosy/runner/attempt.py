@@ -23,7 +23,7 @@ from argosy.runner.objects import CONNECTIONS, Objects
 from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder, split_address
 from argosy.runner.result import left_in, upload_folder, upload_part
 from argosy.runner.saver import CheckpointSaver, restored_line
-from argosy.runner.unpacked import Unpacked, copy_of
+from argosy.runner.unpacked import Unpacked
 
 
 def fetch_inputs(addresses: Iterable[str], folder: Path, objects: Objects) -> None:
@@ -194,13 +194,15 @@ class Attempt:
             return None
         if self._shared is None:
             return Unpacked(self._work.archives).get(archives, self._objects, self._work.root)
-        copy_of(self._shared.get(archives, self._objects, self._work.root), self._work.program)
-        return self._work.program
+        return self._shared.lend(archives, self._objects, self._work.root)
 
     def _wheels(self) -> Path | None:
         archives = self._job.of(WHEEL)
-        unpacked = Unpacked(self._work.archives) if self._shared is None else self._shared
-        return unpacked.get(archives, self._objects, self._work.root) if archives else None
+        if not archives:
+            return None
+        if self._shared is None:
+            return Unpacked(self._work.archives).get(archives, self._objects, self._work.root)
+        return self._shared.lend(archives, self._objects, self._work.root)
 
     def _told(self, environment: Mapping[str, str], wheels: Path | None) -> dict[str, str]:
         told = {"PYTHONUNBUFFERED": "1", "HOME": str(self._work.home), **environment}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import shutil
 import tarfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from argosy.runner.job import PROGRAM, JobArchive
 from argosy.runner.objects import Objects
-from argosy.runner.unpacked import Unpacked
+from argosy.runner.unpacked import CLONED_BYTES, Unpacked
 
 
 def archive(content: bytes) -> bytes:
@@ -59,9 +64,8 @@ def test_unneeded_instances_go_first_and_the_latest_wanted_ones_stay(tmp_path: P
     assert objects.fetched == ["s3://b/a", "s3://b/b", "s3://b/c"]
     unpacked.get(new, objects, busy)
     assert (kept / "data.bin").read_bytes() == b"c" * 1_000
-    assert sorted(each.name[:8] for each in (tmp_path / "unpacked").iterdir()) == sorted(
-        each.name[:8] for each in (kept, unpacked.get(new, objects, busy))
-    )
+    sets = {each.name for each in (tmp_path / "unpacked").iterdir()}
+    assert sets == {each.parent.name for each in (kept, unpacked.get(new, objects, busy))}
     unpacked.get(old, objects, busy)
     assert objects.fetched[3:] == ["s3://b/d", "s3://b/a"]
 
@@ -71,3 +75,48 @@ def test_what_is_needed_stays_however_much_it_is(tmp_path: Path) -> None:
     busy = attempt(tmp_path, "busy")
     found = [unpacked.get(objects.add(name, b"x" * 100 + name.encode()), objects, busy) for name in ("a", "b", "c")]
     assert all((each / "data.bin").is_file() for each in found)
+
+
+CHANGES: dict[str, Callable[[Path], Any]] = {
+    "written in place, with its old times": lambda file: (
+        (before := file.stat()), file.write_bytes(b"y" * before.st_size), os.utime(file, (before.st_mtime,) * 2)
+    ),
+    "replaced by the same bytes": lambda file: shutil.copy(file, file.with_name("new")).replace(file),
+    "removed": lambda file: file.unlink(),
+    "made executable": lambda file: file.chmod(0o755),
+    "a link to another": lambda file: (file.unlink(), file.symlink_to("/etc/hostname")),
+    "a file added": lambda file: file.with_name("more").touch(),
+    "an empty folder added": lambda file: file.with_name("folder").mkdir(),
+    "code added among byte code": lambda file: (
+        file.with_name("__pycache__").mkdir(), (file.with_name("__pycache__") / "x.py").touch()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("shared", [False, True])
+def test_whatever_an_attempt_changes_the_next_gets_the_archives_bytes(
+    tmp_path: Path, change: str, shared: bool
+) -> None:
+    """shared: a set that is too large to be copied for each attempt."""
+    content = b"x" * CLONED_BYTES
+    objects, unpacked = Stored(), Unpacked(tmp_path / "unpacked", lent_bytes=0 if shared else 2 * CLONED_BYTES)
+    wanted, first = objects.add("a", content), attempt(tmp_path, "first")
+    folder = unpacked.lend(wanted, objects, first)
+    CHANGES[change](folder / "data.bin")
+    first.rmdir()
+    again = unpacked.lend(wanted, objects, attempt(tmp_path, "second"))
+    assert [(each.name, each.read_bytes()) for each in again.iterdir()] == [("data.bin", content)]
+    assert not (again / "data.bin").is_symlink()
+
+
+def test_byte_code_is_no_change_and_no_copy_has_two_users(tmp_path: Path) -> None:
+    objects, unpacked = Stored(), Unpacked(tmp_path / "unpacked")
+    wanted, one, two = objects.add("a", b"x"), attempt(tmp_path, "one"), attempt(tmp_path, "two")
+    first, second = unpacked.lend(wanted, objects, one), unpacked.lend(wanted, objects, two)
+    assert first != second
+    (first / "__pycache__").mkdir()
+    (first / "__pycache__" / "data.cpython-311.pyc").touch()
+    one.rmdir()
+    assert unpacked.lend(wanted, objects, attempt(tmp_path, "three")) == first
+    assert objects.fetched == ["s3://b/a"]

@@ -119,7 +119,7 @@ def container_of(
     if not image.reference:
         environment |= {**told_ports(bindings), MARK: uuid.uuid4().hex}
     has_runner = definition.get("entryPoint") == [PROGRAM_ENTRY_POINT]
-    if has_runner and image.reference is None:
+    if image.reference is None and (has_runner or image.bare):
         environment = program_environment(environment, image.python)
     command = override.get("command") or definition.get("command")
     stop_timeout_s = around.stop_timeout_s

@@ -140,7 +140,7 @@ class ImageStore:
         """The image; raises CannotPullError."""
         matched = _REFERENCE.match(reference)
         if matched is not None and matched.group(1) == STOCK:
-            return Image((), ("python3",), {}, self.root, self._python(STOCK), bare=True)
+            return Image((), ("python3",), {}, self.root, self._stock_python(), bare=True)
         source = source_of(self.root, reference)
         if source is None and matched is None:
             raise CannotPullError(f"pull access denied for {reference}: local mode only has argosy/NAME")
@@ -158,8 +158,12 @@ class ImageStore:
             return ProgramRun(program, self._folders, on_line, on_end, self._followers)
         return ContainerProcess(program, on_line, on_end, self._followers)
 
-    def _python(self, name: str) -> str:
-        return next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), sys.executable)
+    def _python(self, name: str, otherwise: str = sys.executable) -> str:
+        return next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), otherwise)
+
+    def _stock_python(self) -> str:
+        """That of containers without a runner; each attempt of a program has another."""
+        return self._python(STOCK, "") or str(self._folders.python)
 
 
 def _read(text: str, folder: Path, reference: str, python: str) -> Image:

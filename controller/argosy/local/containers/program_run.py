@@ -6,15 +6,19 @@ Archives are unpacked once for all tasks of a job.
 
 from __future__ import annotations
 
+import os
 import threading
 import traceback
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from argosy.client.entering.way_in import WayIn
+from argosy.local.containers import bare_python
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.model.exit_codes import TEMPORARY
@@ -24,7 +28,7 @@ from argosy.runner.gpu_use import in_group_of, measured
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, words_of
 from argosy.runner.transfers import started
-from argosy.runner.unpacked import Unpacked
+from argosy.runner.unpacked import Lent, Unpacked
 
 ABORT_S = 5.0  # for uploads in parts to be given up
 BEFORE_ITS_START = "the task was stopped before its program started"
@@ -37,6 +41,30 @@ class ProgramFolders:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.unpacked = Unpacked(root / "unpacked")
+        self._python_folder, self._pythons = root / "python" / "shared", Lent()
+
+    @cached_property
+    def python(self) -> Path:
+        """The interpreter of programs that bring no other, for those without a folder of their own."""
+        return bare_python.make(self._python_folder)
+
+    def own_python(self, program: Program, user: Path) -> Program:
+        """The program with an interpreter of its own in place of that one. user: the attempt's folder."""
+        shared = str(self._python_folder / "bin")
+        path = program.environment.get("PATH", "")
+        if path.partition(os.pathsep)[0] != shared:
+            return program
+        own = str(self._lent_python(user) / "bin")
+        words = [own + word.removeprefix(shared) if word.startswith(shared) else word for word in program.arguments]
+        environment = {**program.environment, "PATH": path.replace(shared, own, 1)}
+        return replace(program, arguments=words, environment=environment)
+
+    def _lent_python(self, user: Path) -> Path:
+        if found := self._pythons.take(user):
+            return found
+        folder = self.root / "python" / uuid.uuid4().hex
+        bare_python.make(folder)
+        return self._pythons.add(folder, user)
 
 
 class ProgramRun:
@@ -114,6 +142,9 @@ class ProgramRun:
         if order is None:  # a program without the protocol: the runner is a plain init
             return self._main(self._program)
         with work_folder([self._folders.root]) as work:
+            if self._program.bare:
+                self._program = self._folders.own_python(self._program, work.root)
+                words = words_of(list(self._program.arguments))
             attempt = Attempt(order, work, self._objects, self._folders.unpacked)
             ready = self._prepared(attempt, order)
             program = replace(
@@ -221,7 +252,8 @@ class _Here:
 
 
 def program_environment(environment: Mapping[str, str], python: str) -> dict[str, str]:
-    """The image `argosy/python` is the Python that runs local mode, so `python` in a shell's text means it."""
+    """`python` in a shell's text means that of the image."""
+    environment = bare_python.without_ours(environment)
     first = str(Path(python).parent)
     path = environment.get("PATH")
     return {**environment, "PATH": f"{first}:{path}" if path else first}

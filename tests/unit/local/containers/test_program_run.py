@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import socket
 import sys
@@ -19,7 +20,7 @@ from argosy.local.containers.images import ImageStore
 from argosy.local.containers.process import OUT_OF_MEMORY, Ended
 from argosy.local.containers.runtime import Running
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
-from argosy.runner.unpacked import LINKED_BYTES
+from argosy.runner.unpacked import CLONED_BYTES
 from tests.fakes.signed_s3 import SignedS3, signed_s3
 from tests.runners import OUTPUT, PART, RunnerUnderTest, member, tar, wheel
 
@@ -73,7 +74,7 @@ class Tasks:
     @property
     def left(self) -> list[str]:
         """Folders of attempts that are still there."""
-        return [each.name for each in self.scratch.iterdir() if each.name != "unpacked"]
+        return [each.name for each in self.scratch.iterdir() if each.name not in ("unpacked", "python")]
 
 
 class Task:
@@ -117,11 +118,11 @@ def test_a_programs_output_is_its_log_and_its_result(tasks: Tasks, s3: SignedS3)
 
 
 def test_python_is_the_one_that_runs_local_mode(tasks: Tasks) -> None:
-    script = "import sys; print(sys.prefix)"
+    script = "import sys; print(sys.base_prefix)"
     for words in (["python", "-c", script], ["python3", "-c", script], ["sh", "-c", f"python -c '{script}'"]):
         task = tasks.start(*words, result="none")
         assert task.end() == Ended(0)
-        assert task.line() == sys.prefix
+        assert task.line() == sys.base_prefix
 
 
 @pytest.mark.parametrize("image", ["argosy/python", "argosy/python:3.12", "argosy/python:latest"])
@@ -161,13 +162,77 @@ def test_files_that_a_task_writes_next_to_its_program_are_its_own(tasks: Tasks) 
         assert task.lines() == ["1", "count.txt", "more"]
 
 
-def test_large_files_of_a_program_are_shared_and_cannot_be_written(tasks: Tasks) -> None:
-    data = tar(member("large.bin", b"x" * LINKED_BYTES, mode=0o644))
-    job = tasks.given.job(tasks.given.archive(data))
-    script = "import os; about = os.stat('large.bin'); print(about.st_nlink, oct(about.st_mode & 0o777))"
-    task = tasks.start("python", "-c", script, result="none", job=job)
+WRITES = """
+import numbers_of, pathlib
+for each in ("large.bin", "small.txt", numbers_of.__file__):
+    print(pathlib.Path(each).read_bytes()[:5])
+    with open(each, "r+b") as file:
+        file.write(b"later")
+pathlib.Path("added.txt").write_text("later")
+"""
+
+
+def test_what_a_program_writes_into_its_folder_and_packages_no_other_sees(tasks: Tasks) -> None:
+    """Large files were shared between attempts, and packages too: tasks of a later run saw an earlier one's bytes."""
+    data = tar(member("large.bin", b"x" * CLONED_BYTES, mode=0o644), member("small.txt", b"first"))
+    packages = tasks.given.archive(wheel({"numbers_of.py": b"a = 1\n"}), "wheel")
+    job = tasks.given.job(tasks.given.archive(data), packages)
+    held = tasks.start("python", "-c", f"{WRITES}\nimport time; time.sleep(600)", result="none", job=job)
+    saw = [held.line() for _ in range(3)]
+    assert saw == ["b'xxxxx'", "b'first'", "b'a = 1'"]
+    for _ in range(2):
+        later = tasks.start(
+            "python", "-c", WRITES + "print(len(list(pathlib.Path().iterdir())))", result="none", job=job
+        )
+        assert later.end() == Ended(0)
+        assert later.lines() == [*saw, "3"]
+    held.running.kill()
+    held.end()
+
+
+def test_a_folder_that_is_left_as_it_was_is_used_again(tasks: Tasks) -> None:
+    job = tasks.given.job(tasks.given.archive(tar(member("a.py", b"print(__file__)"))))
+    found = [tasks.start("python", "-c", "import a", result="none", job=job) for _ in range(2)]
+    first = {task.line() for task in found if task.end() == Ended(0)}
+    assert len(first) == 2
+    again = tasks.start("python", "-c", "import a", result="none", job=job)
+    assert again.end() == Ended(0)
+    assert again.line() in first
+
+
+OURS = "import importlib.util as u, sys; print([m for m in ('argosy', 'moto', 'boto3', 'numpy') if u.find_spec(m)])"
+
+
+@pytest.mark.parametrize("words", [["python", "-c", OURS], ["sh", "-c", f'python3 -c "{OURS}"']])
+def test_a_program_finds_none_of_our_packages(tasks: Tasks, words: list[str]) -> None:
+    """As on AWS, where the image has Python and nothing else."""
+    task = tasks.start(*words, result="none", changes={"PATH": os.environ["PATH"], "VIRTUAL_ENV": sys.prefix})
     assert task.end() == Ended(0)
-    assert task.lines() == ["2 0o444"]
+    assert task.lines() == ["[]"]
+
+
+def test_a_container_of_the_stock_image_without_a_runner_finds_none_either(tasks: Tasks) -> None:
+    definition = {"name": "main", "image": "argosy/python", "command": ["python", "-c", OURS], "memory": 200}
+    around = Surroundings({"PATH": os.environ["PATH"]}, ())
+    tasks.images.root.mkdir()
+    made = container_of(definition, {"taskArn": "arn:task/1"}, tasks.images.pull("argosy/python"), around)
+    task = Task(lambda line, end: tasks.images.start(made.program, line, end))
+    assert task.end() == Ended(0)
+    assert task.lines() == ["[]"]
+
+
+INSTALLS = "import sys; print(sys.prefix); import pip; open(sys.prefix + '/lib/mark', 'x')"
+
+
+def test_what_a_program_installs_is_its_own(tasks: Tasks) -> None:
+    """pip is there, as in the image, and installs into an environment of this attempt."""
+    found = [tasks.start("python", "-c", INSTALLS, result="none") for _ in range(2)]
+    assert [task.end() for task in found] == [Ended(0), Ended(0)]
+    prefixes = {task.line() for task in found}
+    assert len(prefixes) == 2
+    assert sys.prefix not in prefixes
+    later = tasks.start("python", "-c", INSTALLS, result="none")
+    assert later.end() == Ended(0)  # "x": the mark is not there
 
 
 def test_a_setup_that_fails_is_reported_in_the_log(tasks: Tasks) -> None:
