@@ -39,16 +39,25 @@ _DROP_INS = {
 
 def user_data(settings: Settings, name: str, runner: str) -> str:
     """The user data of a type's instances. runner: the arguments of `argosy-boot install`."""
-    return PARTS.format(boothook=_boothook(runner, load_catalogue()[name].gpus), script=_script(settings, name))
+    unit = _runner_unit(settings, name, runner)
+    return PARTS.format(boothook=_boothook(unit, load_catalogue()[name].gpus), script=_script(settings, name))
 
 
-def _boothook(runner: str, gpus: int) -> str:
+def _runner_unit(settings: Settings, name: str, runner: str) -> str:
+    """Without the step that uses the instance's own disks, if the settings say so."""
+    lines = _file("argosy-runner.service").replace("RUNNER", runner).splitlines(keepends=True)
+    gib = str(settings.policy().disk_gib_of(load_catalogue()[name]))
+    kept = [line for line in lines if settings.images_on_instance_storage or "argosy-boot store" not in line]
+    return "".join(line.replace("GIB", gib) for line in kept)
+
+
+def _boothook(runner_unit: str, gpus: int) -> str:
     xids = _file("argosy-xids.service").replace("XIDS", " ".join(map(str, XIDS)))
     return "\n".join(
         [
             *_beginning("the boothook"),
             *_written("/usr/local/sbin/argosy-boot", _file("argosy-boot.sh"), mode="755"),
-            *_written(f"{_UNITS}/argosy-runner.service", _file("argosy-runner.service").replace("RUNNER", runner)),
+            *_written(f"{_UNITS}/argosy-runner.service", runner_unit),
             *_written(f"{_UNITS}/argosy-watch.service", _file("argosy-watch.service")),
             *(_written(f"{_UNITS}/argosy-xids.service", xids) if gpus else ()),
             *(

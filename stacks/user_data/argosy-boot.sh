@@ -1,6 +1,7 @@
 #!/bin/bash
 # Argosy's runner as the init of this instance's containers, and what the console says of a boot.
 #
+#   argosy-boot store GIB                   argosy-runner.service, first
 #   argosy-boot install URL REGION SHA256   argosy-runner.service, before docker.service and ecs.service
 #   argosy-boot undo                        docker.service, whenever it has ended (ExecStopPost)
 #   argosy-boot attributes                  ecs.service, between Docker's start and the agent's (ExecStartPre)
@@ -10,6 +11,7 @@
 # Nothing here waits for a job of systemd, so it cannot matter whether Docker starts before or after cloud-init's end.
 set -euo pipefail
 folder=${ARGOSY_FOLDER:-/opt/argosy} daemon=${ARGOSY_DAEMON:-/etc/docker/daemon.json} config=/etc/ecs/ecs.config
+disks=${ARGOSY_DISKS:-/sys/block} devices=${ARGOSY_DEVICES:-/dev}
 metadata=${ARGOSY_METADATA:-http://169.254.169.254/latest}
 runner=$folder/argosy-runner
 no_body=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 # SHA-256 of nothing
@@ -40,19 +42,19 @@ fetch() {
   is_right "$runner.part"
 }
 
-# Docker's init: the runner, or with an empty argument Docker's own. What an owner's image has set besides stays.
-set_init() {
+# A setting of Docker; with an empty value Docker's own. What an owner's image has set besides stays.
+set_docker() {
   mkdir -p "${daemon%/*}"
   python3 -c '
 import json, os, sys
-path, runner = sys.argv[1:]
+path, name, value = sys.argv[1:]
 settings = json.load(open(path)) if os.path.exists(path) and os.path.getsize(path) else {}
-settings.pop("init-path", None)
-if runner:
-    settings["init-path"] = runner
+settings.pop(name, None)
+if value:
+    settings[name] = value
 json.dump(settings, open(path + ".part", "w"), indent=2)
 os.replace(path + ".part", path)
-' "$daemon" "$1"
+' "$daemon" "$1" "$2"
 }
 
 init_now() { timeout 10 docker info --format '{{.InitBinary}}' || true; }
@@ -61,8 +63,45 @@ give_up() {
   trap - TERM
   say "no runner, so this instance takes no runs with a program of their own: $1"
   rm -f "$runner" "$runner.part"
-  if [ -s "$daemon" ] && grep -q "$runner" "$daemon"; then set_init ""; fi
+  if [ -s "$daemon" ] && grep -q "$runner" "$daemon"; then set_docker init-path ""; fi
   exit 1
+}
+
+# Images, and what tasks write into their containers, go to the first disk of the machine itself, unless that is smaller
+# than the volume: tasks have been promised the volume's room.
+store() {
+  local disk gib problem
+  for disk in "$disks"/nvme*; do
+    grep --quiet --no-messages 'EC2 NVMe Instance Storage' "$disk/device/model" || continue
+    gib=$(($(<"$disk/size") / 2097152)) # from sectors of 512 bytes
+    if [ "$gib" -lt "$1" ]; then
+      say "the instance storage of $gib GiB is not used: the volume has $1 GiB"
+    elif problem=$(keep_on "$devices/${disk##*/}" 2>&1); then
+      say "images are on the instance storage of $gib GiB"
+    else
+      say "the instance storage of $gib GiB is not used: $problem"
+    fi
+    return
+  done
+}
+
+# It survives a reboot. A disk that holds anything else belongs to the owner of the image.
+keep_on() {
+  local place=$folder/store
+  if grep --quiet --no-messages data-root "$daemon" && ! grep --quiet "$place" "$daemon"; then
+    echo "Docker has a data-root already"
+    return 1
+  fi
+  if [ "$(blkid -s LABEL -o value "$1")" != argosy-store ]; then
+    if [ -n "$(blkid -o value "$1")" ]; then
+      echo "something else is on it"
+      return 1
+    fi
+    mkfs.xfs -q -K -L argosy-store "$1" || return # without discarding the blocks, which takes minutes
+  fi
+  mkdir -p "$place" || return
+  mountpoint --quiet "$place" || mount -o noatime "$1" "$place" || return
+  set_docker data-root "$place/docker"
 }
 
 install() {
@@ -79,7 +118,7 @@ install() {
     mv "$runner.part" "$runner"
   fi
   [ "$("$runner" --version 2>&1)" = "argosy-runner protocol 1" ] || give_up "it does not run on this machine"
-  set_init "$runner" || give_up "$daemon cannot be read"
+  set_docker init-path "$runner" || give_up "$daemon cannot be read"
   say "the runner is in place"
   # Docker starts after this. One that was quicker is restarted, and the agent, which starts after both, waits for it.
   if systemctl is-active --quiet docker && [ "$(init_now)" != "$runner" ]; then
@@ -88,9 +127,10 @@ install() {
   fi
 }
 
-# A Docker that has not run with the runner yet, and fails, is started again without it.
+# A Docker that has not run with the runner yet, and fails, is started again without it, and on the volume.
 undo() {
   if [ "${SERVICE_RESULT:-success}" != success ] && [ ! -e "$folder/proven" ]; then
+    if grep --quiet --no-messages "$folder/store" "$daemon"; then set_docker data-root ""; fi
     give_up "Docker does not start with it ($SERVICE_RESULT)"
   fi
 }
