@@ -43,6 +43,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 DRAWN = "[...document.querySelectorAll('canvas')].every(each => each.dataset.drawn === 'yes')"
 PAGES = ["/", "/cluster", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
+PAGES += [f"/runs/{RUN_ID}/tasks?sort=-duration&attempts=1"]
 PAGES += ["/queues", "/services", "/services/web", "/services/new", "/schedules", "/schedules/often"]
 AT = "2026-11-21T06:00:00Z"
 HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
@@ -67,7 +68,9 @@ def site(page: Tab, shown: Looks | None = None, path: str = "/") -> Iterator[str
     """The address without a path; the browser has the cookie."""
     with serving(shown or looks(), "argosy in us-east-1", path) as address:
         page.open(address)
-        yield address.partition("?")[0].removesuffix(path)
+        if "?" in path:
+            page.open(address.removesuffix(f"?{address.rpartition('?')[2]}"))
+        yield address.partition("?")[0].removesuffix(path.partition("?")[0])
 
 
 def report(tmp_path: Path, **changes: Any) -> Path:

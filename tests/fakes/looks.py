@@ -12,6 +12,7 @@ import numpy as np
 from argosy.api.cluster.actions import in_columns
 from argosy.client.api import ApiError
 from argosy.figures.history import column, stored
+from argosy.model.tasks import TaskStatus
 from argosy.ui.looks import Looks
 from tests.fakes import environments
 from tests.fakes.cli import NOW, RUN_ID, instance, refusal
@@ -136,6 +137,15 @@ class Api:
     def describe_with_cost(self, run_id: str) -> JSON:
         self.asked.append("describe")
         return _there(run_id == RUN_ID, self.view)
+
+    def describe_with_statuses(self, run_id: str) -> JSON:
+        """Attempts that were lost are to be repeated."""
+        self.asked.append("statuses")
+        found = {name: column(self.pages[0]["columns"][name]) for name in ("index", "outcome")}
+        states = np.zeros(len(found["index"]), "u1")
+        states[found["index"]] = np.array([2, 4, 5, 5, 0, 0, 5, 6])[found["outcome"]]
+        statuses = {**stored(states), "values": [each.name for each in TaskStatus]}
+        return {**_there(run_id == RUN_ID, self.view), "statuses": statuses}
 
     def history(self, run_id: str) -> JSON:
         self.asked.append("history")

@@ -100,7 +100,7 @@ def all_answer(desk: ScheduleDesk) -> None:
 def _reads(desk: ScheduleDesk) -> Iterator[JSON]:
     for run in desk.body("ListRuns", maxResults=RUNS_READ)["runs"]:
         about = {"runId": run["runId"]}
-        yield {"action": "DescribeRun", **about, "include": ["tasks", "cost", "standing"]}
+        yield {"action": "DescribeRun", **about, "include": ["tasks", "statuses", "cost", "standing"]}
         yield {"action": "DescribeTask", **about, "index": 0}
         yield from (
             {"action": name, **about} for name in ("ExplainRun", "DescribeHistory", "ListAttempts", "ListTasks")

@@ -71,12 +71,12 @@ class PlanRun(Strict):
 
 
 class DescribeRun(Strict):
-    """One run. include: a page of its tasks; what it has cost; and, of a run of which nothing runs, its place in line
-    (`ExplainRun` tells that of any run)."""
+    """One run. include: a page of its tasks; the status of every task, as a column; what it has cost; and, of a run of
+    which nothing runs, its place in line (`ExplainRun` tells that of any run)."""
 
     action: Literal["DescribeRun"]
     run_id: str
-    include: list[Literal["tasks", "cost", "standing"]] = Field(default_factory=list)
+    include: list[Literal["tasks", "statuses", "cost", "standing"]] = Field(default_factory=list)
     max_results: int = Field(default=100, ge=1, le=TASK_PAGE_LIMIT)
     next_token: str | None = None
 

@@ -5,10 +5,13 @@ Times are ISO 8601 in UTC, money is in US dollars and unrounded, shares are 0..1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+import numpy as np
 
 from argosy.model.arns import task_arn
 from argosy.model.instances import Purchase
@@ -236,6 +239,13 @@ class ChosenTasks:
 def task_rows(chosen: ChosenTasks, state: State, now: float) -> list[JSON]:
     """Tasks as DescribeRun's `taskList` shows them."""
     return [_task_row(chosen, row, state, now) for row in chosen.rows]
+
+
+def statuses_view(chunks: Iterable[TaskTable]) -> JSON:
+    """The status of every task in the order of the indexes: `data` is base64 of `dtype`, of rows in `values`."""
+    codes = np.concatenate([np.empty(0, "u1"), *(each.statuses() for each in chunks)]).astype("u1")
+    data = base64.b64encode(codes.tobytes()).decode()
+    return {"dtype": "<u1", "data": data, "values": [each.name for each in TaskStatus]}
 
 
 def _task_row(chosen: ChosenTasks, row: int, state: State, now: float) -> JSON:

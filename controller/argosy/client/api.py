@@ -123,6 +123,10 @@ class ApiClient:
         """The run view with its ledger, `cost`."""
         return self._call("DescribeRun", runId=run_id, include=["cost"])
 
+    def describe_with_statuses(self, run_id: str) -> dict[str, Any]:
+        """The run view with the status of every task, a column (`figures.history.column` reads it)."""
+        return self._call("DescribeRun", runId=run_id, include=["statuses"])
+
     def describe_with_tasks(self, run_id: str) -> dict[str, Any]:
         """The run view with the complete `taskList`."""
         view = self._call("DescribeRun", runId=run_id, include=["tasks"], maxResults=PAGE_SIZE)

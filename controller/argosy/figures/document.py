@@ -23,13 +23,15 @@ class Table:
     """The figures behind a picture, to be read aloud or copied. `>` before a heading aligns to the right. left: the
     number of rows that were left out. more: how to get them. stacks: if there is no room for its columns, its rows
     become blocks with a line for each cell.
+    sorting: by heading, the address at which the table is sorted by it, and how it is sorted now, as `aria-sort`.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     left: int = 0
-    more: str = ""
+    more: Cell = ""
     stacks: bool = False
+    sorting: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ def _grid(title: str, table: Table) -> Markup:
     sides = ["right" if each.startswith(">") else None for each in table.headings]
     said = [f"{name}: " if table.stacks and name else None for name in names]
     heads = [
-        element("th", name, scope="col", class_=side, **role("columnheader")) if name else element("td", **role("cell"))
+        _head(table, name, side, role("columnheader")) if name else element("td", **role("cell"))
         for name, side in zip(names, sides, strict=True)
     ]
     # A page has thousands of cells and is built every few seconds, so the opening tag of a column is built once.
@@ -192,6 +194,12 @@ def _grid(title: str, table: Table) -> Markup:
         class_="stacks" if table.stacks else None,
         **role("table"),
     )
+
+
+def _head(table: Table, name: str, side: str | None, role: Mapping[str, str]) -> Markup:
+    to, order = table.sorting.get(name, ("", None))
+    shown = element("a", name, href=to) if to else name
+    return element("th", shown, scope="col", class_=side, aria_sort=order, **role)
 
 
 def one_file(page: Page, made: str) -> str:
@@ -233,8 +241,8 @@ def served(page: Page, address: str, title: str, poll_s: float) -> str:
         ("/cluster", "Cluster"), ("/market", "Market"),
     ]  # fmt: skip
     if run:
-        links += [(f"/runs/{run}", "This run"), (f"/runs/{run}/plan", "Its plan")]
-    above = next((to for to in _WITH_PAGES_BELOW if address.startswith(f"{to}/")), None)
+        links += [(f"/runs/{run}", "This run"), (f"/runs/{run}/tasks", "Its tasks"), (f"/runs/{run}/plan", "Its plan")]
+    above = next((to for to in (*_WITH_PAGES_BELOW, f"/runs/{run}/tasks") if address.startswith(f"{to}/")), None)
     anchors = (element("a", name, href=to, aria_current=_current(to, address, above)) for to, name in links)
     head = element(
         "head",

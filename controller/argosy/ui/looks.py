@@ -67,9 +67,10 @@ class Looks:
 
     def run(self, run_id: str) -> Page:
         """run_id: or another name of a run. Raises NoSuchPage if none matches."""
-        return self.kept.once(("run", run_id), RUN_S, lambda: _linked(self.read_run(self._meant(run_id))))
+        return self.kept.once(("run", run_id), RUN_S, lambda: _linked(self.read_run(self.meant(run_id))))
 
-    def _meant(self, wanted: str) -> str:
+    def meant(self, wanted: str) -> str:
+        """The id of the run of that name. Raises NoSuchPage if none matches."""
         try:
             return run_id_of(self.access.api, wanted)
         except InvalidInput as refusal:
@@ -104,15 +105,15 @@ class Looks:
     def plan(self, run_id: str) -> Page:
         """The run's cost if it were submitted again now. Raises NoSuchPage when its spec is not in S3."""
         return self.kept.once(
-            ("plan", run_id), ENDED_S, lambda: plan_page(self.access.api.plan(self._spec(self._meant(run_id))))
+            ("plan", run_id), ENDED_S, lambda: plan_page(self.access.api.plan(self._spec(self.meant(run_id))))
         )
 
     def read_run(self, run_id: str) -> Page:
         """The run's page from fresh answers."""
         api = self.access.api
-        view = self._found(run_id)
+        view = self.found(run_id)
         told = known(lambda: api.history(run_id))
-        attempts = known(lambda: self._attempts(run_id))
+        attempts = known(lambda: self.attempts(run_id))
         explained = None if view["status"] in TERMINAL else known(lambda: api.explain(run_id, None))
         return run_page(view, told, attempts, explained, self.now(), self.failures(view), self._gpus(view))
 
@@ -128,15 +129,17 @@ class Looks:
         read = self.kept.once(key, FAILURES_S, lambda: with_last_lines(self.access, run_id, kinds))
         return [replace(kind, said=said) for kind, said in zip(kinds, [each.said for each in read], strict=False)]
 
-    def _found(self, run_id: str) -> JSON:
+    def found(self, run_id: str, read: Callable[[str], JSON] | None = None) -> JSON:
+        """read: an action of the api, DescribeRun with its cost unless given. Raises NoSuchPage."""
         try:
-            return self.access.api.describe_with_cost(run_id)
+            return (read or self.access.api.describe_with_cost)(run_id)
         except ApiError as refusal:
             if refusal.code == "ResourceNotFoundException":
                 raise NoSuchPage(f"There is no run {run_id!r}.") from refusal
             raise
 
-    def _attempts(self, run_id: str) -> Attempts:
+    def attempts(self, run_id: str) -> Attempts:
+        """All of the run's attempts."""
         kept = self._pages.setdefault(run_id, [])
         while True:
             page = self.access.api.attempts(run_id, kept[-1]["nextToken"] if kept else None)
@@ -165,7 +168,7 @@ class Looks:
         return found, unread
 
     def _spec(self, run_id: str) -> JSON:
-        bucket, key = layout.split_s3(layout.spec_uri(str(self._found(run_id)["output"])))
+        bucket, key = layout.split_s3(layout.spec_uri(str(self.found(run_id)["output"])))
         try:
             body = self.access.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
         except Exception as fault:
@@ -177,8 +180,9 @@ class Looks:
 
 
 def _linked(page: Page) -> Page:
-    """The page of a run leads to its service and to the queues; a report, which is a file, cannot."""
-    return replace(page, facts=[(what, _link(what, said)) for what, said in page.facts])
+    """The page of a run leads to its tasks, its service and the queues; a report, which is a file, cannot."""
+    tasks = element("a", "as a table", href=f"/runs/{page.heading}/tasks")
+    return replace(page, facts=[*((what, _link(what, said)) for what, said in page.facts), ("tasks", tasks)])
 
 
 def _link(what: str, said: Content) -> Content:

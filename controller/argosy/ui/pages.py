@@ -16,7 +16,7 @@ from argosy.figures import document
 from argosy.figures.document import Figure, Page
 from argosy.figures.markup import element
 from argosy.loopback.server import Environ, StartResponse, stranger
-from argosy.ui import services
+from argosy.ui import services, tasks
 from argosy.ui.guard import PARAMETER, Guard
 from argosy.ui.looks import SPANS, Looks, NoSuchPage
 
@@ -28,15 +28,17 @@ _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile("/market"), Looks.market, _SLOW_POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})", re.ASCII), Looks.run, _POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})/plan", re.ASCII), Looks.plan, _SLOW_POLL_S),
+    (re.compile(r"/runs/([a-z0-9-]{1,100})/tasks", re.ASCII), tasks.tasks, _POLL_S),
     (re.compile("/services"), services.services, _POLL_S),
     (re.compile(r"/services/([a-z0-9-]{1,63})", re.ASCII), services.service, _POLL_S),
     (re.compile("/schedules"), services.schedules, _SLOW_POLL_S),
     (re.compile(r"/schedules/([a-z0-9-]{1,64})", re.ASCII), services.schedule, _SLOW_POLL_S),
 )
+_BY_QUERY = (tasks.tasks,)  # pages that depend on the query of their address
 _VERSIONS_KEPT = 64
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
+    "form-action 'self'; frame-ancestors 'none'"
 )
 _ALWAYS = (
     ("Content-Security-Policy", _POLICY),
@@ -99,9 +101,10 @@ class Pages:
         return Answer(HTTPStatus.SEE_OTHER, headers=(("Location", path), ("Set-Cookie", cookie)))
 
     def _page(self, environ: Environ, path: str, query: str) -> Answer:
-        status = HTTPStatus.OK
+        status, (first, _, rest) = HTTPStatus.OK, query.partition("&")
+        wants_changes = first == "changes"
         try:
-            page, poll_s = self._at(path)
+            page, poll_s = self._at(path, rest if wants_changes else query)
         except NoSuchPage as why:
             page, poll_s, status = _said("Not here", str(why)), _SLOW_POLL_S, HTTPStatus.NOT_FOUND
         except Exception as fault:
@@ -109,19 +112,19 @@ class Pages:
                 raise
             refusal = fault if isinstance(fault, ArgosyError) else from_aws(fault)
             page, poll_s, status = _said("No answer", refusal.message), _SLOW_POLL_S, HTTPStatus.BAD_GATEWAY
-        if query == "changes":
+        if wants_changes:
             return (
                 self.changes(page, environ.get("HTTP_IF_NONE_MATCH", "")) if status == HTTPStatus.OK else Answer(status)
             )
         return Answer(status, document.served(page, path, self.title, poll_s).encode(), _HTML)
 
-    def _at(self, path: str) -> tuple[Page, float]:
+    def _at(self, path: str, query: str) -> tuple[Page, float]:
         """The page, and its refresh interval in seconds. Raises NoSuchPage."""
         if path in SPANS:
             return self.looks.cluster(path), _SLOW_POLL_S
         for pattern, page, poll_s in _PAGES:
             if (found := pattern.fullmatch(path)) is not None:
-                return page(self.looks, *found.groups()), poll_s
+                return page(self.looks, *found.groups(), *([query] if page in _BY_QUERY else [])), poll_s
         raise NoSuchPage("There is no page at this address.")
 
     def changes(self, page: Page, seen: str) -> Answer:

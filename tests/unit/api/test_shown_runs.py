@@ -8,6 +8,7 @@ import pytest
 
 from argosy.api.requests import page_token
 from argosy.api.views import iso
+from argosy.figures.history import column
 from argosy.model.failure_groups import MOST_GROUPS, note_failure
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Key
@@ -31,6 +32,15 @@ def test_a_run_shows_its_counts_failures_and_why_it_waits(desk: Desk) -> None:
     assert view["costUsd"] == pytest.approx(0.25 + 0.5 * 3.0)  # what was charged, and half an hour of the instance
     assert "taskList" not in view
     assert "cost" not in view
+
+
+def test_a_run_shows_the_status_of_every_task_as_a_column(desk: Desk) -> None:
+    run_id = running(desk)
+    view = desk.body("DescribeRun", runId=run_id, include=["tasks", "statuses"])
+    names, codes = view["statuses"]["values"], column(view["statuses"]).tolist()
+    assert [names[code] for code in codes] == [each["status"] for each in view["taskList"]]
+    later = desk.submit("t-9", name="later")["runId"]
+    assert set(column(desk.body("DescribeRun", runId=later, include=["statuses"])["statuses"]).tolist()) == {0}
 
 
 def test_failures_beyond_the_groups_share_the_last_one(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -183,6 +184,15 @@ def test_a_page_has_no_inline_script_or_style_for_the_policy_to_refuse(site: Sit
         for attributes, content in re.findall(r"<script([^>]*)>(.*?)</script>", text, flags=re.DOTALL):
             assert 'type="application/json"' in attributes or not content
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=", text)
+
+
+def test_a_change_is_asked_for_with_the_filters_of_the_page(site: Site) -> None:
+    site.enter()
+    path = "/runs/digits-261121-062733-k3f9/tasks"
+    assert "exit 1" in site.ask(f"{path}?state=failed").text
+    changes = site.ask(f"{path}?changes&state=failed").text
+    assert "exit 1" in changes
+    assert "status-succeeded" not in json.loads(changes)["parts"]["tasks"]
 
 
 def test_a_browser_that_has_seen_it_all_gets_nothing_new(site: Site) -> None:

@@ -14,6 +14,7 @@ from argosy import figures
 from argosy.client.api import ApiError
 from argosy.figures.document import Page, parts
 from argosy.figures.history import column, stored
+from argosy.ui import tasks
 from argosy.ui.looks import CLUSTER_S, ENDED_S, RUN_S, Looks, NoSuchPage
 from tests.fakes.cli import NOW, RUN_ID
 from tests.fakes.looks import Api, Reached, looks
@@ -174,6 +175,19 @@ def test_the_page_of_a_run_says_what_failed_attempts_printed_last_and_reads_it_o
     look.now = lambda: NOW + 10
     look.run(RUN_ID)
     assert [each for each in asked if each.startswith("task")] == ["task 3", "task 9"]
+
+
+def test_the_page_of_a_run_leads_to_its_tasks_which_are_one_look_until_they_are_old() -> None:
+    shown, api, clock = with_clock()
+    assert f'<a href="/runs/{RUN_ID}/tasks">' in parts(shown.run(RUN_ID))["summary"]
+    for query in ("", "state=failed", "sort=-duration"):
+        assert tasks.tasks(shown, "last", query).heading == f"Tasks of {RUN_ID}"
+    assert api.asked.count("statuses") == 1
+    clock.time += RUN_S
+    tasks.tasks(shown, RUN_ID, "")
+    assert api.asked.count("statuses") == 2
+    with pytest.raises(NoSuchPage):
+        tasks.tasks(shown, "other", "")
 
 
 def test_a_page_is_found_by_name_and_as_that_of_the_last_run() -> None:

@@ -32,6 +32,9 @@ def _describe(context: RequestContext, request: requests.DescribeRun, request_id
         view["cost"] = {**views.cost_view(record), "estimates": estimates(record, context.policy.data_cell)}
     if "standing" in request.include:
         view["standing"] = _standing(context, record)
+    if "statuses" in request.include:
+        chunks = reading.task_chunks(context.store, record, 0, record.task_count)
+        view["statuses"] = views.statuses_view(chunk for _, chunk in chunks)
     if "tasks" in request.include:
         view |= _task_page(context, record, request)
     elif request.next_token is not None:

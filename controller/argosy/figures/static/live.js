@@ -24,7 +24,7 @@ async function follow(usual) {
     await new Promise((done) => setTimeout(done, pause(usual, failures)));
     while (document.hidden) await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
     try {
-      const reply = await fetch(`${location.pathname}?changes`, { headers: version ? { "If-None-Match": version } : {} });
+      const reply = await fetch(`${location.pathname}?changes${location.search.replace("?", "&")}`, { headers: version ? { "If-None-Match": version } : {} });
       if (reply.status === 200) {
         const { parts, data } = await reply.json();
         version = reply.headers.get("ETag");

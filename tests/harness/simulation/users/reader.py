@@ -20,7 +20,7 @@ READS = 0.25  # chance at each step of the trial
 UNKNOWN = 404
 _SPEC: JSON = {"version": 1, "name": "plan", "run": ["true"], "result": "none", "array": {"size": 2}}
 _OF_RUNS: Sequence[JSON] = (
-    {"action": "DescribeRun", "include": ["tasks", "cost", "standing"], "maxResults": 3},
+    {"action": "DescribeRun", "include": ["tasks", "statuses", "cost", "standing"], "maxResults": 3},
     {"action": "ExplainRun"},
     {"action": "ExplainRun"},
     {"action": "ExplainRun", "index": 0},
