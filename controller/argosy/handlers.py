@@ -211,6 +211,7 @@ class TickLog:
             "StubbornInstances": report.stubborn,
             "ServicesInTrouble": report.services_in_trouble,
             "FleetsToMend": report.to_mend,
+            "ForeignGpuMemory": report.foreign_gpu_mib,
             "FleetsBehind": report.behind,
         }
         for name, count in seldom.items():

@@ -8,12 +8,13 @@ import numpy as np
 
 from argosy.emulator.ecs import resources as emulated
 from argosy.emulator.ecs.records import ContainerInstance, PhysicalGpu, TaskNeeds
-from argosy.lifecycle import gpu_resets, hosts
+from argosy.lifecycle import gpu_resets, health, hosts
+from argosy.market.allocation.ways import Ways
 from argosy.model.events import ContainerInstanceSeen
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, XID_ATTRIBUTE, InstanceType
 from argosy.model.instances import Instance
 from argosy.model.resources import Resources
-from argosy.placement.arrays import IntArray
+from argosy.placement.arrays import BoolArray, IntArray
 from argosy.placement.demand import Batch
 from argosy.placement.gpu_shares import ShareColumns
 from argosy.scheduler.supply import roster, rows
@@ -174,3 +175,25 @@ def xids_are_not_read(patch: Patch) -> None:
 )
 def every_xid_is_the_hosts(patch: Patch) -> None:
     patch.setattr(hosts, "driver_fault", lambda attributes: f"Xid {attributes.get(XID_ATTRIBUTE, '')}".rstrip("Xid "))
+
+
+@planted(
+    "shares that are not ours take no memory of GPUs",
+    check=scenario(ROWS, "test_shares_that_are_not_ours_take_memory_of_the_gpus_on_which_ecs_shows_them"),
+)
+def strangers_share_nothing(patch: Patch) -> None:
+    patch.setattr(health, "_foreign_shares", lambda _state, _instance, _devices: None)
+
+
+@planted(
+    "shares on several GPUs are bought for as if their memory were one",
+    check=scenario(
+        "tests.properties.test_shared_buying_properties",
+        "test_an_instance_holds_exactly_what_placement_takes_in_any_order",
+    ),
+)
+def several_gpus_are_bought_as_one(patch: Patch) -> None:
+    def any_of(self: Ways, good: BoolArray) -> BoolArray:
+        return np.logical_or.reduceat(good, self.starts, axis=1)  # type: ignore[no-any-return]
+
+    patch.setattr(Ways, "any_of", any_of)

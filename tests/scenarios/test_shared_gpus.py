@@ -14,9 +14,11 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.cli.runs.explain import lines_of
 from argosy.emulator.ecs.records import PhysicalGpu
 from argosy.emulator.ecs.resources import fullest
+from argosy.engine.report import figures_of
 from argosy.model.moment import Moment
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
+from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled
 
 ONE = ("us-east-1a",)
@@ -166,3 +168,38 @@ def test_a_share_that_waits_for_another_owners_gpu_says_so() -> None:
     told = str(explain_run(moment, state.runs[OTHER]))
     assert "tasks of another owner share its GPUs" in told
     assert "the setting gpuShareAcrossOwners allowed it" in told
+
+
+def foreign_mib(cluster: Controlled) -> int:
+    """As the metric has it."""
+    state = cluster.controllers[0].state
+    assert state is not None
+    found: int = figures_of(state, (), cluster.world.now)["foreign_gpu_mib"]
+    return found
+
+
+@pytest.mark.parametrize("across", [True, False])
+def test_shares_of_strangers_take_memory_of_gpus_until_they_end(across: bool) -> None:
+    cluster, watched = world("g5.12xlarge", max_instances=1, work_s=3_000, gpu_share_across_owners=across)
+    cluster.submit(1, resources=SHARE)
+    cluster.run_for(400)
+    gpu = {"type": "GPU", "sharingStrategy": {"nvidiaMps": {"memory": 20_000}}}
+    container = {"name": "main", "image": "x", "memory": 100, "resourceRequirements": [gpu]}
+    cluster.ecs.register_task_definition(family="stranger", containerDefinitions=[container])
+    ours = cluster.world.workload
+    cluster.world.workload = lambda task, instance: (
+        TaskBehaviour(duration_s=36_000.0) if "stranger" in task["taskDefinitionArn"] else ours(task, instance)
+    )
+    strangers = cluster.ecs.run_task(cluster="argosy", taskDefinition="stranger", count=3, launchType="EC2")["tasks"]
+    cluster.run_for(300)
+    assert foreign_mib(cluster) == 60_000
+    cluster.submit(8, "more-261121-062735-bbbb", resources=SHARE, name="more")
+    cluster.run_for(300)
+    assert watched.refused == []
+    assert sorted(sharers(cluster).values()) == ([1, 1, 1, 2] if across else [1, 1, 1, 1])
+    for stranger in strangers:
+        cluster.ecs.stop_task(cluster="argosy", task=stranger["taskArn"])
+    cluster.run_for(300)
+    assert foreign_mib(cluster) == 0
+    assert sorted(sharers(cluster).values()) == [2, 2, 2, 2]
+    assert watched.refused == []

@@ -33,6 +33,7 @@ class TickReport:
     tasks_pending: int = 0
     tasks_running: int = 0
     instances: int = 0
+    foreign_gpu_mib: int = 0  # memory of GPUs that shares that are not ours were seen to take
     repaired: int = 0  # ends of tasks and instances that a sweep showed and no event reported
     damage: tuple[str, ...] = ()  # stored documents that could not be read, in sentences
     stubborn: int = 0  # instances that EC2 refuses to terminate
@@ -68,6 +69,7 @@ def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str,
         "tasks_pending": int(counts[TaskStatus.PENDING]),
         "tasks_running": int(counts[TaskStatus.RUNNING]),
         "instances": sum(instance.alive for instance in state.instances.values()),
+        "foreign_gpu_mib": sum(sum(instance.foreign_shares) for instance in state.instances.values()),
         "suspended": len(state.suspended),
         "stubborn": sum(subject.what is What.TERMINATE for subject in state.setbacks),
         "to_mend": sum(pool.needs_mending and pool.cools_off(now) for pool in state.pools.values()),

@@ -3,19 +3,19 @@
 - A broken instance fails tasks fast and so attracts all tasks. After a few quick failures in a row, no more work is
   placed there, unless the tasks fail elsewhere too: then the program is at fault.
 - Other owners' tasks, such as a service on our instances, take the resources that are neither free in ECS nor used by
-our attempts. Our view may differ by a few seconds from an event. So they count only when every sighting for a while has
-shown
-  them, or once ECS has refused a task.
+  our attempts. Our view may differ by a few seconds from an event. So they count only when every sighting for a while
+  has shown them, or once ECS has refused a task. Their shares of GPUs count by GPU, from one sweep to the next.
 - An instance that refuses tasks is paused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.model.attempts import AttemptStatus, StopCause
-from argosy.model.instances import Instance
+from argosy.model.events import ContainerInstanceSeen
+from argosy.model.instances import GpuDevice, Instance
 from argosy.model.policy import Policy
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.runs import Run
@@ -24,6 +24,7 @@ from argosy.model.tasks import TaskStatus
 
 MAX_PAUSE_S = 300.0
 SETTLED_S = 5.0  # by then, sightings include a launch
+SHARED = "NVIDIA_MPS"  # the mode of a GPU with shares
 PATIENT_REFUSALS = 2  # tolerated in a row for reasons other than room: they may concern a single launch
 
 
@@ -65,15 +66,23 @@ def _is_its_own_fault(state: State, run: Run, instance: Instance) -> bool:
     return any(other.placeable and not other.strikes and other.id not in run.instances for other in others)
 
 
-def note_remaining(
-    state: State, instance: Instance, remaining: tuple[int, int, int] | None, now: float, policy: Policy
-) -> None:
+def note_remaining(state: State, instance: Instance, seen: ContainerInstanceSeen, now: float, policy: Policy) -> None:
     """Record the free resources that ECS reports for the instance."""
-    if remaining is None or not _is_calm(state, instance, now):
+    if seen.remaining is None or not _is_calm(state, instance, now):
         return
-    used = state.used_on(instance.id)
-    used = used._replace(gpus=used.gpus + _sharing(state, instance), gpu_share_mib=0)
-    taken = instance.total.minus(Resources(*remaining)).beyond(used)
+    shares, used = _foreign_shares(state, instance, seen.gpu_devices), state.used_on(instance.id)
+    if shares is None:  # a message: only DescribeContainerInstances shows the memory of GPUs
+        sharing = _sharing(state, instance) + sum(map(bool, instance.foreign_shares))
+    else:
+        sharing = sum(device.mode == SHARED for device in seen.gpu_devices)
+        instance.foreign_shares = shares if any(shares) else ()
+    used = used._replace(gpus=used.gpus + sharing, gpu_share_mib=0)
+    _note_taken(instance, instance.total.minus(Resources(*seen.remaining)).beyond(used), now, policy)
+    instance.foreign = instance.foreign._replace(gpu_share_mib=sum(instance.foreign_shares))
+
+
+def _note_taken(instance: Instance, taken: Resources, now: float, policy: Policy) -> None:
+    """taken: what tasks that are not ours take in this sighting."""
     less = Resources(*map(min, taken, instance.foreign))
     instance.foreign = less  # freed room is used at once
     if taken == less:
@@ -85,6 +94,21 @@ def note_remaining(
     if now - instance.foreign_since >= policy.foreign_patience_s or instance.refusals:
         instance.foreign = Resources(*map(max, less, instance.foreign_seen))
         instance.foreign_since, instance.foreign_seen = 0.0, NOTHING
+
+
+def _foreign_shares(state: State, instance: Instance, devices: Sequence[GpuDevice]) -> tuple[int, ...] | None:
+    """MiB that shares that are not ours take of each GPU; None if ECS does not say, or not which GPUs ours have."""
+    left = {device.gpu_id: device.total_mib - device.free_mib for device in devices if device.mode == SHARED}
+    if not devices or not all(device.total_mib for device in devices):
+        return None
+    needs, table = state.needs_by_number(), state.attempts
+    for row in table.on_instance(instance.id):
+        share, mask = needs.get(int(table["run"][row]), NOTHING).gpu_share_mib, int(table["gpu_mask"][row])
+        if share and not mask:
+            return None
+        for bit, gpu in enumerate(instance.gpu_ids if share else ()):
+            left[gpu] = left.get(gpu, 0) - share * (mask >> bit & 1)
+    return tuple(max(0, left.get(gpu, 0)) for gpu in instance.gpu_ids)
 
 
 def _sharing(state: State, instance: Instance) -> int:

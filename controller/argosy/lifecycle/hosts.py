@@ -69,7 +69,7 @@ def see_container_instance(state: State, seen: ContainerInstanceSeen, now: float
         pools.note_registered(state, instance)
         instance.registered_at = instance.idle_since = seen.registered_at or now
         pools.note_abilities(state, instance)
-    health.note_remaining(state, instance, seen.remaining, now, policy)
+    health.note_remaining(state, instance, seen, now, policy)
     if seen.impaired is not None:
         host_care.note_health(state, instance, "ecs", seen.impaired, now)
     host_care.note_health(state, instance, "driver", driver_fault(instance.attributes), now)

@@ -9,7 +9,7 @@ from argosy.model.instances import InstanceStatus
 # Members of instances and pools that a record leaves out while they are empty, which they nearly always are.
 SELDOM = frozenset(
     ["drain_until", "impaired", "impaired_since", "console", "behind_since", "behind_because", "listed_usd_per_hour"]
-    + ["gpu_memory_mib", "without_sharing_at", "images"]
+    + ["gpu_memory_mib", "without_sharing_at", "images", "foreign_shares"]
 )
 MOST_STATUSES = 10  # container instances in one call of UpdateContainerInstancesState
 

@@ -79,6 +79,7 @@ class Instance:
     absent_since: float = 0.0  # first complete listing of EC2 that did not show it
     cordon: str = ""  # why no work is placed here, beyond the status
     foreign: Resources = NOTHING  # what tasks that are not ours take
+    foreign_shares: tuple[int, ...] = ()  # the MiB that their shares take of each of `gpu_ids`; empty = none
     foreign_seen: Resources = NOTHING  # the least that such tasks were seen to take since `foreign_since`
     foreign_since: float = 0.0  # since when that has been more than `foreign`; 0 = it is not
     refusals: int = 0  # launches in a row that ECS refused here, for any reason

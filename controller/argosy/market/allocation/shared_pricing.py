@@ -21,6 +21,7 @@ _UP = 1 + 1e-9  # above the rounding loss of float sums
 _SURELY = 1 + 1e-5  # above the tolerances of branch and bound
 _BETTER = 1 + 1e-6
 _WHOLE = 1e-7
+_MOST = 80  # ways that are looked at for one bound
 _ENOUGH = 4  # patterns of one round: they change the values of all tasks
 _OPTIONS = (("output_flag", False), ("threads", 1), ("random_seed", 1), ("mip_max_nodes", 500), ("mip_rel_gap", 1e-3))
 
@@ -76,7 +77,8 @@ class SharedPricer(Pricer):
     def at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
         """By branch and bound where the relaxation is worth more than the price."""
         size, bound = self._ways.size, self._in_each_way(value, self._price)[0]
-        for way in np.flatnonzero((bound > self._price[size]) & active[size]).tolist():
+        excess = np.where(active[size], bound / self._price[size], 0.0)
+        for way in np.argsort(-excess, kind="stable")[: min(_MOST, int((excess > 1).sum()))].tolist():
             bound[way] = min(bound[way], self._whole(way, value)[1])
         return np.maximum.reduceat(bound, self._ways.starts)
 

@@ -349,6 +349,7 @@ def _instance_from(record: Mapping[str, Any]) -> Instance:
     for name in ("total", "foreign", "foreign_seen"):
         values[name] = Resources(*values.get(name, ()))
     values["gpu_ids"] = tuple(values["gpu_ids"])
+    values["foreign_shares"] = tuple(values.get("foreign_shares", ()))
     for name, least in (("work", NO_WORK), ("waiting", ())):  # it may be from before the last kind of work existed
         values[name] = {int(run): [*each, *least[len(each) :]] for run, each in values.get(name, {}).items()}
     return Instance(**values)

@@ -23,7 +23,7 @@ from argosy.model.resources import Resources
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.placement.gpu_shares import OF_SEVERAL, UNUSED
+from argosy.placement.gpu_shares import OF_SEVERAL, UNUSED, GpuUse
 from argosy.placement.strategy import FINISH_TOGETHER, LEAST_INTERRUPTED, may_read
 from argosy.placement.supply import InstanceRow, Supply
 
@@ -82,7 +82,8 @@ def row_of(
     kind = load_catalogue().get(instance.instance_type)
     cpu, memory, gpus, _ = instance.total.minus(instance.foreign)
     disk = policy.task_disk_gib_of(kind) if kind else 0
-    whole, shared = 0, UNUSED
+    strangers = tuple(sorted(mib for mib in instance.foreign_shares if mib))
+    whole, shared = 0, GpuUse(strangers, owner=OF_SEVERAL) if strangers else UNUSED
     groups: dict[str, int] = {}
     ports: frozenset[Port] = frozenset()
     for number, count in runs.items():
@@ -125,7 +126,8 @@ def on_known_gpus(row: InstanceRow, state: State, uses: Mapping[int, TaskUse]) -
     """The row of an instance, with the tasks on those of its GPUs that ECS has named. `row_of` takes none as known."""
     if row.gpu_use == UNUSED:
         return row
-    table, whole, shared, known = state.attempts, 0, UNUSED, Counter[int]()
+    table, whole, shared = state.attempts, 0, UNUSED
+    known = Counter({1 << bit: mib for bit, mib in enumerate(state.instances[row.id].foreign_shares) if mib})
     for place in table.on_instance(row.id):
         use, mask = uses.get(int(table["run"][place])), int(table["gpu_mask"][place])
         if use is not None and mask and use.needs.gpu_share_mib:

@@ -13,8 +13,10 @@ from argosy.model.events import ContainerInstanceSeen
 from argosy.model.instances import GpuDevice
 from argosy.model.moment import Moment
 from argosy.model.pools import Pool
+from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.placement.demand import Batch
+from argosy.placement.gpu_shares import OF_SEVERAL
 from argosy.placement.supply import InstanceRow
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.asks import batch_of
@@ -89,8 +91,31 @@ def test_gpus_that_our_tasks_share_are_no_other_owners() -> None:
     remaining = (49_152 - 1_024, 180_000 - 1_024, 3)
     later = NOW + POLICY.foreign_patience_s + 60
     for at in (NOW + 30, later):
-        told(state, seen(version=int(at), remaining=remaining), now=at)
+        told(state, seen(version=int(at), remaining=remaining, gpu_devices=devices(12_000)), now=at)
     assert state.instances[instance_id(1)].foreign.gpus == 0
+    assert row(state).gpu_use.known_mib == (8_000,)
+
+
+def devices(*free_mib: int) -> tuple[GpuDevice, ...]:
+    """Of the last GPUs the free MiB, which tasks share; the others are idle."""
+    free = (*[GPU_MIB] * (4 - len(free_mib)), *free_mib)
+    return tuple(
+        GpuDevice(f"GPU-1-{n}", "NVIDIA_MPS" if mib < GPU_MIB else "IDLE", mib, GPU_MIB) for n, mib in enumerate(free)
+    )
+
+
+def test_shares_that_are_not_ours_take_memory_of_the_gpus_on_which_ecs_shows_them() -> None:
+    state = cluster()
+    launched(state, 0, 1)
+    told(state, task(1, gpu_ids=("GPU-1-3",)))
+    remaining = (49_152 - 1_024, 180_000 - 1_024, 2)
+    told(state, seen(version=10, remaining=remaining, gpu_devices=devices(15_000, 2_000)), now=NOW + 30)
+    assert (row(state).gpu_use.known_mib, row(state).gpu_use.owner) == ((5_000, 18_000), OF_SEVERAL)
+    told(state, seen(version=11, remaining=remaining, gpu_devices=()), now=NOW + 40)  # an event does not show GPUs
+    assert state.instances[instance_id(1)].foreign == Resources(gpu_share_mib=15_000)
+    assert row(state).gpu_use.known_mib == (5_000, 18_000)
+    told(state, seen(version=12, remaining=remaining, gpu_devices=devices(12_000)), now=NOW + 50)
+    assert row(state).gpu_use.known_mib == (8_000,)
 
 
 def offers(state: State) -> list[Any]:
