@@ -31,6 +31,7 @@ Content-Type: text/x-shellscript
 --ARGOSY--
 """
 _UNITS = "/etc/systemd/system"
+OVERCOMMITS = ("g6f.large",)  # ECS needs vm.overcommit_memory=1 for its part of a GPU
 _DROP_INS = {
     "docker": "[Service]\nExecStopPost=-/usr/local/sbin/argosy-boot undo\n",
     "ecs": "[Service]\nExecStartPre=-/usr/local/sbin/argosy-boot attributes\n",
@@ -87,6 +88,7 @@ def _script(settings: Settings, name: str) -> str:
             *_written(f"{_UNITS}/argosy-firewall.service", _file("argosy-firewall.service")),
             "systemctl daemon-reload",
             "systemctl enable --now argosy-firewall.service",
+            *(["sysctl --write vm.overcommit_memory=1"] if name in OVERCOMMITS else []),
             "mkdir -p /opt/argosy",
             *_written("/opt/argosy/attributes", _attributes(policy.attributes_of(name)) + own),
             f"cat >> /etc/ecs/ecs.config {_here(_agent(settings, name) + own)}",

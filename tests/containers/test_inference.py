@@ -40,12 +40,6 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def bucket() -> Iterator[s3.Bucket]:
-    with s3.bucket() as found:
-        yield found
-
-
 def inference(*arguments: str, **environment: str) -> s3.Ended:
     return s3.run(IMAGE, "inference", *arguments, **environment)
 

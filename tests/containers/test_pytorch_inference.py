@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,6 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     what = ("--model", "resnet-tiny", "--data", "real", "--steps", "600", "--save-model", str(folder / "model.pt"))
     assert s3.run("pytorch-training", "training", *what).code == 0
     return folder
-
-
-@pytest.fixture(scope="module")
-def bucket() -> Iterator[s3.Bucket]:
-    with s3.bucket() as found:
-        yield found
 
 
 def inference(*arguments: str, **environment: str) -> s3.Ended:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.api.views import full_run_view
+from argosy.api.waiting.explanation import explain_run
+from argosy.catalogue.lookup import load_catalogue
+from argosy.cli.runs.explain import lines_of
+from argosy.model.moment import Moment
 from argosy.model.tasks import TaskStatus
 from tests.builders import RUN_ID
 from tests.scenarios.controlled import Controlled
@@ -42,3 +47,16 @@ def test_a_whole_gpu_is_not_bought_as_a_part_although_that_is_cheaper() -> None:
     cluster.submit(1, WHOLE, resources=needs(1), name="whole")
     cluster.run_for(120)
     assert not any(cluster.fleet_targets().values())
+
+
+def test_the_part_is_shown_and_explain_says_that_no_interruptions_of_its_types_are_known() -> None:
+    cluster = Controlled(types=PARTS, zones=("us-east-1a",))
+    cluster.world.ec2.set_shortage("g6f.2xlarge/us-east-1a", 0)
+    cluster.submit(1, resources=needs(0.25))
+    cluster.run_for(90)
+    view = full_run_view(cluster.record())
+    assert (view["gpus"], view["gpuPart"]) == (1, 0.25)
+    state = cluster.controllers[0].state
+    assert state is not None
+    explained = explain_run(Moment(state, load_catalogue(), cluster.world.now, cluster.policy), cluster.run)
+    assert any(line.startswith("AWS's Spot Instance Advisor lists g6f.2xlarge with no") for line in lines_of(explained))

@@ -53,6 +53,7 @@ def run_view(record: RunRecord) -> JSON:
         "owner": record.proven_owner or record.owner or None,
         "ownerProven": bool(record.proven_owner),
         "gpus": record.needs.gpus,
+        "gpuPart": float(record.gpu_part) if record.gpu_part else None,
         "gpuShareMib": record.needs.gpu_share_mib,
         "tasks": _task_counts(record.task_count, record.counts),
         "attempts": record.attempts,

@@ -226,6 +226,19 @@ def rate_source(pool: Pool, now: float, policy: Policy) -> str:
     return "none" if _band(pool) is None else "advisor"
 
 
+def assumed_rates(offers: Iterable[Offer], pools: Mapping[str, Pool], now: float, policy: Policy) -> str:
+    """The sentence about types of which nothing says how often EC2 takes their instances back; "" = there are none."""
+    unknown = {
+        offer.instance_type
+        for offer in offers
+        if offer.purchase is Purchase.SPOT
+        and interruption_band(offer.cell, offer.instance_type) is None
+        and (offer.pool not in pools or rate_source(pools[offer.pool], now, policy) == "none")
+    }
+    rate = f"no interruptions, so {risk.UNKNOWN_RATE:g} an hour are assumed until Argosy has counted its own"
+    return f"AWS's Spot Instance Advisor lists {', '.join(sorted(unknown))} with {rate}" if unknown else ""
+
+
 def _band(pool: Pool) -> int | None:
     """The Advisor knows nothing about what the owner of a reservation does."""
     return None if pool.reservation else interruption_band(pool.cell, pool.instance_type)

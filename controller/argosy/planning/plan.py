@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.catalogue.lookup import is_listed
 from argosy.market.daemons import daemons_of
-from argosy.market.offers import offers_of, rejected
+from argosy.market.offers import assumed_rates, offers_of, rejected
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer
@@ -142,6 +142,8 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
     unknown = sorted({each.offer.cell for each in found.bought if not is_listed(each.offer.cell)})
     if unknown:
         said.append(f"the price of disks in {', '.join(unknown)} is unknown: a high one is assumed")
+    if unlisted := assumed_rates((each.offer for each in found.bought), pools, question.moment.now, policy):
+        said.append(unlisted)
     if unseen:
         said.append(f"{unseen} of the pools to buy from have no spot price yet: typical prices are used")
     return said

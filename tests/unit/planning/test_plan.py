@@ -88,6 +88,13 @@ def test_a_plan_says_what_its_prices_hold_and_where_they_are_not_known() -> None
     )
 
 
+def test_a_plan_says_for_which_types_no_interruptions_are_known() -> None:
+    said = planned(state_with(fleet("g7.2xlarge"), *CPU), resources={"vcpus": 1, "memory": 1024, "gpus": 1})
+    (line,) = (each for each in said["assumptions"] if "Spot Instance Advisor" in each)
+    assert line.startswith("AWS's Spot Instance Advisor lists g7.2xlarge with no interruptions, so 0.01 an hour are")
+    assert not any("Spot Instance Advisor" in each for each in planned(state_with(*CPU))["assumptions"])
+
+
 def test_the_range_holds_the_expected_value() -> None:
     reply = planned(state_with(*CPU))
     for name in ("costUsd", "seconds"):

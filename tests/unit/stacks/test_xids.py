@@ -120,4 +120,6 @@ def test_instances_with_gpus_alone_watch_the_log_for_errors() -> None:
     assert f"argosy-boot xids {' '.join(map(str, XIDS))}" in with_gpus
     assert "start --no-block argosy-xids.service" in with_gpus
     assert "start --no-block argosy-xids.service" not in without
+    assert "sysctl" not in with_gpus + without
+    assert "sysctl --write vm.overcommit_memory=1" in user_data(load_settings({}), "g6f.large", "URL")
     assert max(map(len, (with_gpus, without))) < 16_384  # what EC2 takes

@@ -13,7 +13,7 @@ from argosy.api.cluster.gpu_devices import shared_devices
 from argosy.api.waiting.line_position import line_position, not_in_line, position_view, why_not_in_line
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
-from argosy.market.offers import offers_of
+from argosy.market.offers import assumed_rates, offers_of
 from argosy.market.progress import progress_of
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer, as_registered
@@ -76,6 +76,7 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "coming": answers.soon.to_json(),
         "market": answers.market.to_json(),
         "purchase": purchase_now(run, moment),
+        "assumedRates": _assumed_rates(moment, run) if pending else None,
         "lastOrder": last_order.to_json() if last_order.at else None,
         "standing": _standing(moment, run, answers, verdict),
         "task": None if index is None else _task(run, index, moment.now),
@@ -83,6 +84,13 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "impaired": _impaired(moment, run),
         "sharedGpus": _shared_gpus(moment.state) if pending and run.needs.gpu_share_mib else [],
     }
+
+
+def _assumed_rates(moment: Moment, run: Run) -> str | None:
+    """About the types that could run it and of which no interruptions are known."""
+    batch = replace(batch_of(moment, run, math.inf, {}), count=1)
+    able = [each for each in _offers(moment, run) if market_answer(batch, [each]).fits]
+    return assumed_rates(able, moment.state.pools, moment.now, moment.policy) or None
 
 
 def _consoles(moment: Moment) -> list[dict[str, Any]]:

@@ -126,6 +126,7 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         lines += _supply("Instances on order", reply["coming"])
         lines += _supply("Instances that could be bought (when empty)", reply["market"])
         lines += _last_order(reply.get("lastOrder"))
+        lines += [each] if (each := reply.get("assumedRates")) else []
     if (task := reply["task"]) is not None:
         back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
         reason = f": {task['reason']}" if task["reason"] else ""

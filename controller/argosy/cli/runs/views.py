@@ -111,7 +111,9 @@ def versions(view: View) -> str:
 
 def _gpus(view: View) -> str:
     share = f", {view['gpuShareMib']:,} MiB of a GPU per task" if view.get("gpuShareMib") else ""
-    return f", {figures.counted(view['gpus'], 'GPU')} per task" if view["gpus"] else share
+    whole = figures.counted(view["gpus"], "GPU") if view["gpus"] else ""
+    gpus = f"{view['gpuPart']:g} of a GPU" if view.get("gpuPart") else whole
+    return f", {gpus} per task" if gpus else share
 
 
 def gpu_lines(uses: Sequence[MeasuredUse], view: View, region: str) -> list[str]:

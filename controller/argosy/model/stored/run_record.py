@@ -115,6 +115,7 @@ class RunRecord:
     priority: int = 0
     max_instances: int | None = None
     max_concurrent: int | None = None
+    gpu_part: str = ""
 
     # Added by a reader (api), and never stored.
     retry_at: float = 0.0  # when a pending retry was requested; 0 = none
@@ -236,7 +237,7 @@ def _terms_of(terms: RunTerms) -> dict[str, Any]:
         "max_concurrent",
     )
     healthy_s = terms.service.healthy_s if terms.service else None
-    own: dict[str, Any] = {"healthy_s": healthy_s, "is_daemon": terms.daemon is not None}
+    own: dict[str, Any] = {"healthy_s": healthy_s, "is_daemon": terms.daemon is not None, "gpu_part": terms.gpu_part}
     own |= {"has_health": terms.health is not None, "ports": terms.ports}
     return {**own, **{name: getattr(terms, name) for name in names}}
 

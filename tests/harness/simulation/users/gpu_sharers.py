@@ -20,6 +20,8 @@ TYPES_TO_SHARE = (  # the GPUs of p3.2xlarge cannot be shared
 )
 SHARING = 0.6  # share of their runs
 ACROSS_OWNERS = 0.3  # share of trials in which several owners may share a GPU
+PART, PART_TYPE = 0.25, "g6f.2xlarge"  # of an L4, which is the whole GPU of its instance
+WITH_PARTS, ASK_FOR_PARTS = 0.25, 0.3  # shares of those trials, and of their runs
 SHARES_MIB = (3_000, 5_000, 7_500, 9_000, 12_000)  # of a T4 with 15,360
 
 
@@ -34,17 +36,34 @@ def with_gpus_to_share(plan: TrialPlan) -> TrialPlan:
         return plan
     policy = replace(plan.policy, gpu_share_across_owners=share(plan.seed, "GPUs of owners") < ACROSS_OWNERS)
     types = TYPES_TO_SHARE[int(len(TYPES_TO_SHARE) * share(plan.seed, "GPU types"))]
-    return replace(plan, types=types, policy=policy)
+    return replace(plan, types=(*types, PART_TYPE) if _has_parts(plan) else types, policy=policy)
+
+
+def _has_parts(plan: TrialPlan) -> bool:
+    return share(plan.seed, "parts of GPUs") < WITH_PARTS
 
 
 def with_gpu_shares(jobs: Sequence[SimulatedJob], plan: TrialPlan) -> list[SimulatedJob]:
     """Some of the jobs share GPUs instead of what they asked for."""
     if not share_gpus(plan):
         return list(jobs)
-    return [
+    found = [
         _sharing(job, plan.seed, number) if share(plan.seed, "shares a GPU", number) < SHARING else job
         for number, job in enumerate(jobs)
     ]
+    if PART_TYPE not in plan.types:
+        return found
+    return [
+        _with_part(job) if share(plan.seed, "part of a GPU", number) < ASK_FOR_PARTS else job
+        for number, job in enumerate(found)
+    ]
+
+
+def _with_part(job: SimulatedJob) -> SimulatedJob:
+    if "resources" not in job.spec:
+        return job
+    kept = {name: value for name, value in job.spec["resources"].items() if name != "gpuShare"}
+    return replace(job, spec={**job.spec, "resources": {**kept, "vcpus": 0.5, "gpus": PART}})
 
 
 def _sharing(job: SimulatedJob, seed: int, number: int) -> SimulatedJob:

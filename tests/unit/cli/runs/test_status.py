@@ -479,3 +479,5 @@ def test_a_run_says_which_share_of_a_gpu_its_tasks_have() -> None:
     view = run_view(gpus=0, gpuShareMib=8_000)
     result = World().answers("DescribeRun", view).argosy("status", RUN_ID)
     assert "8,000 MiB of a GPU per task" in result.stdout, result.stderr
+    result = World().answers("DescribeRun", run_view(gpus=1, gpuPart=0.25)).argosy("status", RUN_ID)
+    assert "0.25 of a GPU per task" in result.stdout, result.stderr
