@@ -276,9 +276,12 @@ def api_of_process() -> Any:
     sources = Sources(images, objects, definitions, image_bytes=sizes.bytes_of)
     if folders := _json("ARGOSY_IMAGES"):  # local mode's are folders
         from argosy.aws.folder_images import FolderImages
+        from argosy.aws.local_definitions import note_of
 
         found = FolderImages(images, **folders)
         sources = replace(sources, images=found, unknown_image=found.unknown, image_notes=found.notes)
+        describe, runtime = sources.definitions.describe, folders["runtime"]
+        sources = replace(sources, definition_notes=lambda name: note_of(name, describe(name), runtime))
     target = ScheduleTarget(settings.prefix, _given("ARGOSY_API_FUNCTION_ARN"), _given("ARGOSY_SCHEDULES_ROLE_ARN"))
     return Api(
         store=store,

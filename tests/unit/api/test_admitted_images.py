@@ -54,6 +54,11 @@ def test_a_task_definition_needs_no_image() -> None:
 OWN = {"version": 1, "name": "n", "taskDefinition": "train:7", "array": {"size": 2}}
 
 
+def test_what_local_mode_ignores_of_a_definition_is_noted() -> None:
+    sources = replace(SOURCES, definition_notes=lambda name: [f"ignores fields of {name}"])
+    assert "ignores fields of train:7" in admit(OWN, LIMITS, sources).notes
+
+
 def test_a_family_that_the_owner_does_not_list_is_refused() -> None:
     families = limits_of(load_settings({"taskDefinitions": ["train-*", "serve"]}), "own").families
     assert families[0] == "argosy-*"

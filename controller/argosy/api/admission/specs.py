@@ -68,6 +68,7 @@ class Sources:
     definitions: DefinitionReader
     unknown_image: Callable[[str], str] | None = None  # why a name has no image; None: it can be published
     image_notes: Callable[[str], Sequence[str]] = lambda image: ()  # what is perhaps not intended
+    definition_notes: Callable[[str], Sequence[str]] = lambda name: ()  # the same of a task definition
     image_bytes: Callable[[str], int] = lambda image: 0  # of an image, compressed; 0 = unknown
 
 
@@ -125,6 +126,7 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
     form, terms = to_json(spec), terms_of(spec)
     notes = [*_flavour_notes(form, terms, sources.images), *sources.image_notes(image)]
     notes += [*_constraint_notes(terms, limits), *_daemon_notes(terms, limits)]
+    notes += sources.definition_notes(terms.task_definition) if terms.task_definition else ()
     return Admission(form, terms, image, shards.task_count(form, count), tuple(notes))
 
 
