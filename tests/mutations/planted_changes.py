@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from argosy.aws import manifest
 from argosy.lifecycle import revival, user_requests
 from argosy.model.inbox import RetryRequest
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.stored.run_record import RunRecord
-from tests.mutations.catalogue import RETRY, Patch, planted, scenario
+from argosy.model.tasks import TaskTable
+from tests.harness.simulation.plan import TrialPlan
+from tests.mutations.catalogue import RETRY, Patch, planned, planted, scenario
 
 TRIALS = scenario("tests.simulation.test_updates", "trials_find_nothing", range(3))
 UPDATES, REOPENED = "tests.scenarios.test_updates", "tests.unit.lifecycle.test_reopened_runs"
@@ -74,3 +77,30 @@ def size_is_not_prepared(patch: Patch) -> None:
         run.change(request.changes)
 
     patch.setattr(revival, "_change", change)
+
+
+FIXED = frozenset({"retry", "bad-program", "own-program"})
+
+
+@planted("what a retry has fixed is said to be made by the first version of the program", check=planned(
+    TrialPlan(196, FIXED, limit_s=7200.0)
+))  # fmt: skip
+def versions_are_not_said(patch: Patch) -> None:
+    real = manifest._entry
+
+    def entry(run: Run, *facts: Any) -> dict[str, Any]:
+        return {name: value for name, value in real(run, *facts).items() if name != "program"}
+
+    patch.setattr(manifest, "_entry", entry)
+
+
+@planted("a part that an earlier version of the program left counts as the fixed one's", check=scenario(
+    REOPENED, "test_only_retried_tasks_run_another_version_and_what_the_earlier_one_left_of_them_does_not_count"
+))  # fmt: skip
+def old_parts_count(patch: Patch) -> None:
+    real = TaskTable.set_many
+
+    def set_many(self: TaskTable, rows: Any, **values: Any) -> None:
+        real(self, rows, **{name: value for name, value in values.items() if name != "first"})
+
+    patch.setattr(TaskTable, "set_many", set_many)

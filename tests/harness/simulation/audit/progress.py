@@ -6,13 +6,14 @@ apart, and no task fails without a reason. I9: the version never decreases. R4: 
 ended, and every run is closed.
 `marker`: `_SUCCESS` and `_FAILED` name a try of the run that is no later than the stored one. The marker of the present
 try comes when all tasks have ended, and that of success when all have succeeded. At rest it is the marker of the last
-try. `seen`: when nothing goes wrong, an ended task is stored as ended within SEEN_S.
+try. `program`: each part was made by the version of the program that the manifest says of its task. `seen`: when
+nothing goes wrong, an ended task is stored as ended within SEEN_S.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -25,9 +26,10 @@ from argosy.model.attempts import AttemptKey
 from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.model.policy import Policy
 from argosy.model.runs import TERMINAL_RUN, RunStatus
+from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TERMINAL, TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
-from tests.harness.simulation.world.workload import SimulatedJob
+from tests.harness.simulation.world.workload import JOB_METADATA, SimulatedJob
 
 JSON = dict[str, Any]
 
@@ -203,10 +205,29 @@ class ProgressChecker(Checker):
         except (ArgosyError, ValueError) as fault:  # a part is missing, or entries are missing or repeated
             self.facts.violated("I4", f"the manifest of {job.run_id} is not whole: {fault}", job.run_id)
             return
+        if foreign := list(self._of_another_version(job, record, rest, said.head)):
+            self.facts.violated("program", f"{job.run_id}: {foreign[0]}", job.run_id)
         if lost := self._without_result(job, table, rest):
             self.facts.violated("I2", f"tasks {lost[:5]} of {job.run_id} succeeded, and their results are not there")
         if wrong or said.head["tasks"]["succeeded"] != counts[TaskStatus.SUCCEEDED]:
             self.facts.violated("I4", f"the manifest of {job.run_id} is wrong about tasks {wrong[:5]}", job.run_id)
+
+    def _of_another_version(
+        self, job: SimulatedJob, record: RunRecord, rest: Rest, head: Mapping[str, Any]
+    ) -> Iterator[str]:
+        """Parts that another version of the program wrote than the manifest says of their tasks."""
+        jobs = [each.job for each in record.programs]
+        if len(jobs) > 1 and [each["job"] for each in head["programs"]] != jobs:
+            yield f"the manifest has the versions {head['programs']}, the record {jobs}"
+        for entry in self._entries(job, rest) if job.expects_result and jobs else ():
+            part = rest.objects.get(split_s3(part_uri(job.output, entry["index"], part_suffix(job.spec))))
+            made_by = "" if part is None else part.metadata.get(JOB_METADATA, "")
+            if entry["attempt"] and made_by != jobs[entry.get("program", 1) - 1]:
+                yield f"version {entry.get('program', 1)} is said to have made task {entry['index']}, and {made_by} did"
+
+    def _entries(self, job: SimulatedJob, rest: Rest) -> Iterator[dict[str, Any]]:
+        body = rest.objects[split_s3(manifest_uri(job.output))].body
+        return Manifest(BytesIO(body), lambda name: BytesIO(rest.objects[split_s3(job.output + name)].body)).entries()
 
     def _without_result(self, job: SimulatedJob, table: list[tuple[int, ...]], rest: Rest) -> list[int]:
         """Indexes of tasks whose exit code 0 counted although they wrote nothing."""

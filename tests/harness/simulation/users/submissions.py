@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.users.shared_queues import terms_of
-from tests.harness.simulation.world.workload import CANARY, PLAIN_MIB, VCPUS, SimulatedJob
+from tests.harness.simulation.world.workload import CANARY, PLAIN_MIB, VCPUS, SimulatedJob, version_of_program
 from tests.harness.simulation.world.world import share
 
 MOST_WAIT_MIN = 30
@@ -131,7 +131,8 @@ class _Draft:
 
     def _own_program(self, environment: Mapping[str, str], result: str) -> dict[str, Any]:
         container = {"image": "argosy/python", "environment": environment}
-        return {"run": ["python", "work.py", "${index}"], "container": container, "result": result}
+        job = {"job": version_of_program(1)}
+        return {"run": ["python", "work.py", "${index}"], "container": container, "result": result, **job}
 
     def _timeout(self, hangs: bool) -> dict[str, int]:
         """Attempts that may hang always have one, or their run might never end."""

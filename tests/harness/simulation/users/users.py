@@ -27,7 +27,7 @@ from tests.harness.simulation.users.crowd import smaller
 from tests.harness.simulation.users.front_desk import FrontDesk
 from tests.harness.simulation.users.shared_queues import NAMES
 from tests.harness.simulation.world.members import UNNAMED, Came
-from tests.harness.simulation.world.workload import PLAIN_MIB, SimulatedJob
+from tests.harness.simulation.world.workload import PLAIN_MIB, SimulatedJob, version_of_program
 from tests.harness.simulation.world.world import share
 
 MOST_CHANGES = 4  # of a run
@@ -80,6 +80,7 @@ JSON = dict[str, Any]
 DEPENDENTS = 0.3  # share of cancellations that also cancel the runs that depend on the run
 MOST_RETRIES = 2  # of a run
 CANCELLED, RETRIED = 0.3, 0.7  # shares of the suspended runs that their users cancel; or else try again at once
+FIXED = 0.5  # share of retries of runs with a program that bring another version of it
 TWICE = 0.3  # share of retries while another user retries other tasks of the run
 CHOSEN = 0.3  # share of a crowd's retries that choose tasks
 REFUSED = (400, 403, 404, 409)
@@ -294,7 +295,7 @@ class Users:
         if not self._has_ended(record.id):
             return False
         number = self._number_of.get(record.id)
-        request = _retry_of(record) | (self._chosen(record) if self._choose else {})
+        request = _retry_of(record) | (self._chosen(record) if self._choose else {}) | self._fixed(record)
         answer = self._ask(request, UNNAMED if number is None else self._came(number))
         if answer is None:
             return True  # and they ask again
@@ -311,6 +312,11 @@ class Users:
         self._twice.add(retry.run_id)
         request = {"action": "RetryRun", "runId": retry.run_id, "failed": True, "cancelled": not retry.cancelled}
         self._ask({**request, "clientToken": "another"})
+
+    def _fixed(self, record: RunRecord) -> JSON:
+        """For some: another version of their program."""
+        is_fixed = record.programs and self._world.share("fixed", record.id, record.retries) < FIXED
+        return {"job": version_of_program(record.retries + 2)} if is_fixed else {}
 
     def _chosen(self, record: RunRecord) -> JSON:
         """For some: only two of the tasks without a result, or another size."""

@@ -12,6 +12,7 @@ from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.model.inbox import SubmitRequest
+from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
 from argosy.model.run_terms import RunTerms
 from argosy.spec import shards
 from argosy.spec.terms import terms_of_form
@@ -25,9 +26,15 @@ VCPUS = 4  # of an instance
 PLAIN_MIB = 1024  # of memory for a task
 MOST_PLAIN = 7  # tasks with that much memory on an instance
 BUCKET = "results"
+JOB_METADATA = "argosy-job"  # of a part: the version of the program that wrote it
 FALLS_ILL_S, LONGEST_ILL_S = 600.0, 400.0
 RUNNER_FAILS, RUNNER_REFUSES = 0.3, 0.35  # share of the failures with a runner: S3 fails it, or the request is wrong
 CANARY = "canary-7c1f-secret"  # a secret in the environment of every task: it must appear in no log
+
+
+def version_of_program(number: int) -> str:
+    """The job of a version of a program."""
+    return f"s3://{BUCKET}/argosy/programs/jobs/{number}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,12 @@ class SimulatedJob:
         )
 
 
+def environment_of(task: JSON) -> dict[str, str]:
+    """What the task was started with."""
+    overrides = task["overrides"]["containerOverrides"]
+    return {each["name"]: each["value"] for override in overrides for each in override.get("environment", ())}
+
+
 class Programs:
     """The behaviour of all jobs' containers. Chance depends on (index, attempt) alone, not on the order of events."""
 
@@ -116,7 +129,7 @@ class Programs:
             obeys_s=None if self._unlucky(job.deaf, "deaf", key) else 0.5,
             obeys_with=0 if self._unlucky(job.clean, "clean", key) else SIGTERM_CODE,
             is_well=partial(self._is_well, job, key) if job.has_health else None,
-            at_the_end=partial(self._write, job, key) if writes else None,
+            at_the_end=partial(self._write, job, key, environment_of(task)) if writes else None,
         )
 
     def _is_well(self, job: SimulatedJob, key: AttemptKey, age_s: float) -> bool:
@@ -138,18 +151,21 @@ class Programs:
             return 0.0
         return job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
 
-    def _write(self, job: SimulatedJob, key: AttemptKey) -> None:
-        """Its result, unless an earlier attempt has left one, whatever became of that. Some attempts first leave other
-        files: more than a part of the manifest takes.
+    def _write(self, job: SimulatedJob, key: AttemptKey, told: Mapping[str, str]) -> None:
+        """Its result, unless an earlier attempt has left one, whatever became of that. One that another version of the
+        program left is replaced. Some attempts first leave other files: more than a part of the manifest takes.
         """
         if self._share("files", key) < WITH_FILES:
             bucket, folder = split_s3(attempt_uri(job.output, key.index, key.attempt))
             for number in range(FILES):
                 self._s3.put_object(Bucket=bucket, Key=f"{folder}{number}.txt", Body=b"a file\n")
         bucket, name = split_s3(part_uri(job.output, key.index, part_suffix(job.spec)))
-        if (bucket, name) not in self._s3.objects:
-            metadata = {ATTEMPT_METADATA: str(key.attempt)}
-            self._s3.put_object(Bucket=bucket, Key=name, Body=b"{}\n", Metadata=metadata, IfNoneMatch="*")
+        there = self._s3.objects.get((bucket, name))
+        first = int(told.get(FIRST_ATTEMPT_VARIABLE, 0))
+        if there is None or int(there.metadata[ATTEMPT_METADATA]) < first:
+            metadata = {ATTEMPT_METADATA: str(key.attempt), JOB_METADATA: told.get("ARGOSY_JOB", "")}
+            condition = {"IfNoneMatch": "*"} if there is None else {"IfMatch": there.etag}
+            self._s3.put_object(Bucket=bucket, Key=name, Body=b"{}\n", Metadata=metadata, **condition)
             self.written.add(key[:3])
 
     def _unlucky(self, rate: float, what: str, key: AttemptKey) -> bool:
