@@ -89,6 +89,10 @@ func leftIn(folder string, limits job) ([]left, error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
+		if _, isGone := os.Stat(path); entry.Type()&fs.ModeSymlink != 0 && errors.Is(isGone, fs.ErrNotExist) {
+			say(path[len(folder)+1:] + " in $ARGOSY_OUT is a link that leads nowhere: left out of the result")
+			return nil
+		}
 		each, err := fileAt(path, folder)
 		if err != nil {
 			return err

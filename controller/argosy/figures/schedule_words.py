@@ -9,6 +9,7 @@ from typing import Any
 from argosy.model.schedules.expressions import zone_of
 
 View = Mapping[str, Any]
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def state(view: View) -> str:
@@ -28,3 +29,8 @@ def local_time(time: str | None, zone: str) -> str:
     if time is None:
         return "-"
     return f"{datetime.fromisoformat(time).astimezone(zone_of(zone)):%Y-%m-%d %H:%M %z}"
+
+
+def coming_time(time: str, zone: str) -> str:
+    """`Tue 2026-11-24 03:00 +0100`: in EventBridge's cron expressions day 1 is Sunday, which only this shows."""
+    return f"{DAYS[datetime.fromisoformat(time).astimezone(zone_of(zone)).weekday()]} {local_time(time, zone)}"

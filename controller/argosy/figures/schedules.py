@@ -12,7 +12,7 @@ from argosy.figures import axes, svg
 from argosy.figures.document import Cell, Figure, Page, Table, Tile, status_pill
 from argosy.figures.markup import element
 from argosy.figures.numbers import clock, counted, duration, instant
-from argosy.figures.schedule_words import local_time, rule, state
+from argosy.figures.schedule_words import coming_time, local_time, rule, state
 
 View = Mapping[str, Any]
 _VERDICTS = {  # as the picture has them from above; kind: the colour
@@ -170,7 +170,7 @@ def _next(view: View, now: float) -> Figure:
     if view["zone"] == "UTC":
         table = Table(("UTC", ">In"), [(clock(each), _left(each, now)) for each in view["nextTimes"]])
     else:
-        rows = [(local_time(each, view["zone"]), clock(each), _left(each, now)) for each in view["nextTimes"]]
+        rows = [(coming_time(each, view["zone"]), clock(each), _left(each, now)) for each in view["nextTimes"]]
         table = Table((view["zone"], "UTC", ">In"), rows)
     return Figure(key, title, table=table)
 

@@ -113,6 +113,7 @@ class Attempt:
         self._checkpoints: Checkpoints | None = None
         self._saver: CheckpointSaver | None = None
         self._lines: list[str] = []  # for the log
+        self._tell: Callable[[str], None] = self._lines.append
 
     def prepare(self, environment: Mapping[str, str]) -> Ready:
         """Fetch and unpack. environment: the container's own."""
@@ -133,7 +134,7 @@ class Attempt:
     @contextmanager
     def saving(self, environment: Mapping[str, str], tell: Callable[[str], None]) -> Iterator[None]:
         """Inside, the folder of checkpoints is saved as its order says. tell: takes lines for the log."""
-        order = self._order.checkpoint
+        order, self._tell = self._order.checkpoint, tell
         if order is None or self._checkpoints is None:
             yield
             return
@@ -182,7 +183,8 @@ class Attempt:
             return None
         with _disk_faults():
             if self._order.result is Result.FOLDER:
-                return upload_folder(left_in(self._work.out, self._job), self._order, self._objects)
+                found = left_in(self._work.out, self._job, self._tell)
+                return upload_folder(found, self._order, self._objects)
             if self._work.stdout.stat().st_size == 0:
                 sentence = "the program succeeded but wrote nothing to its standard output, which is its result"
                 raise RunnerFault(NO_RESULT, sentence)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from argosy.layout import ATTEMPT_METADATA
 from argosy.model.exit_codes import NO_RESULT, WRONG_REQUEST
 from argosy.runner.job import Job
 from argosy.runner.objects import Objects
-from argosy.runner.order import RunnerFault, RunnerOrder
+from argosy.runner.order import RunnerFault, RunnerOrder, printable
 
 NO_FILE = (
     "the program succeeded but wrote no file into $ARGOSY_OUT;"
@@ -33,11 +34,12 @@ class LeftFile:
     size: int
 
 
-def left_in(folder: Path, job: Job) -> list[LeftFile]:
-    """All files, by name. Raises RunnerFault for files that cannot be a result, and beyond the job's bounds."""
+def left_in(folder: Path, job: Job, tell: Callable[[str], None]) -> list[LeftFile]:
+    """All files, by name; tell gets a line for each link that leads nowhere. Raises RunnerFault for files that cannot
+    be a result, and beyond the job's bounds."""
     found: list[LeftFile] = []
     total = 0
-    for each in _files(folder):
+    for each in _files(folder, tell):
         found.append(each)
         total += each.size
         if len(found) > job.most_files:
@@ -89,14 +91,26 @@ def _is_older(there: Mapping[str, str], order: RunnerOrder) -> bool:
     return attempt.isdecimal() and int(attempt) < order.first_attempt
 
 
-def _files(folder: Path) -> Iterator[LeftFile]:
+def _files(folder: Path, tell: Callable[[str], None]) -> Iterator[LeftFile]:
     waiting = [folder]
     while waiting:
         for entry in os.scandir(waiting.pop()):
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(Path(entry.path))
+            elif entry.is_symlink() and _is_gone(entry.path):
+                name = printable(os.path.relpath(entry.path, folder))
+                tell(f"argosy: {name} in $ARGOSY_OUT is a link that leads nowhere: left out of the result")
             else:
                 yield _file(entry, folder)
+
+
+def _is_gone(path: str) -> bool:
+    """Whether a link leads nowhere."""
+    try:
+        os.stat(path)
+    except OSError as fault:
+        return fault.errno == errno.ENOENT
+    return False
 
 
 def _file(entry: os.DirEntry[str], folder: Path) -> LeftFile:

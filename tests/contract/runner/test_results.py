@@ -206,13 +206,26 @@ def test_a_link_to_a_file_is_uploaded_as_the_file(runner: RunnerUnderTest) -> No
 
 
 @pytest.mark.parametrize(
-    "script", ["ln -s /etc odd", "ln -s nowhere odd", "mkfifo odd"], ids=["a folder's link", "dangling", "a pipe"]
+    "script", ["ln -s /etc odd", "ln -s odd odd", "mkfifo odd"], ids=["a folder's link", "a circle", "a pipe"]
 )
 def test_what_is_no_file_is_named_before_anything_is_sent(runner: RunnerUnderTest, script: str) -> None:
     ended = runner.shell(f"cd $ARGOSY_OUT; echo fine > fine; {script}", result="folder")
     assert ended.code == 64
     assert "odd" in ended.sentence
     assert runner.s3.names() == []
+
+
+def test_a_link_that_leads_nowhere_is_left_out_with_a_line_and_the_rest_is_the_result(runner: RunnerUnderTest) -> None:
+    script = "cd $ARGOSY_OUT; echo 3 > step3; ln -s step2 latest; mkdir d; ln -s ../gone d/old"
+    ended = runner.shell(script, result="folder")
+    assert ended.code == 0
+    assert runner.s3.names() == [f"{OUTPUT}step3"]
+    for name in ("latest", "d/old"):
+        assert f"argosy: {name} in $ARGOSY_OUT is a link that leads nowhere: left out" in ended.err.decode()
+
+
+def test_links_that_lead_nowhere_alone_are_no_result(runner: RunnerUnderTest) -> None:
+    assert runner.shell("ln -s gone $ARGOSY_OUT/latest", result="folder").code == 65
 
 
 def test_a_name_that_is_not_utf_8_is_refused(runner: RunnerUnderTest) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.cli.tables import PlainTable
-from argosy.figures.schedule_words import local_time, rule, state
+from argosy.figures.schedule_words import coming_time, local_time, rule, state
 
 JSON = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ def lines(view: JSON) -> Iterator[str]:
         yield f"no run was started for {local_time(view['overdue'], zone)}"
     if view["waiting"]:
         yield f"the start of {local_time(view['waiting'], zone)} waits for the previous run to end"
-    times = [local_time(each, zone) for each in view["nextTimes"]]
+    times = [coming_time(each, zone) for each in view["nextTimes"]]
     yield f"next: {', '.join(times)}" if times else "next: never" if view["state"] == "ENABLED" else "next: paused"
 
 

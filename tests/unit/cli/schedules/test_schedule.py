@@ -41,7 +41,7 @@ def test_create_sends_the_spec_with_when_and_how(file: str) -> None:
         "overlap": "queue", "startWithin": 600,
     }  # fmt: skip
     assert request["spec"]["name"] == "digits"
-    assert "next: 2026-11-24 03:00 +0100" in result.stdout
+    assert "next: Tue 2026-11-24 03:00 +0100" in result.stdout
     assert "it has no limit" in result.stderr
 
 
@@ -181,7 +181,7 @@ def test_pause_resume_run_now_and_delete() -> None:
     world = World().answers("PauseSchedule", {**VIEW, "state": "PAUSED", "nextTimes": []})
     world.answers("ResumeSchedule", VIEW).answers("RunScheduleNow", run_view()).answers("DeleteSchedule", {"name": "n"})
     assert "next: paused" in world.argosy("schedule", "pause", "nightly").stdout
-    assert "next: 2026-11-24 03:00 +0100" in world.argosy("schedule", "resume", "nightly").stdout
+    assert "next: Tue 2026-11-24 03:00 +0100" in world.argosy("schedule", "resume", "nightly").stdout
     assert f"{RUN_ID} started" in world.argosy("schedule", "run-now", "nightly").stdout
     assert world.functions.requests[-1]["clientToken"] == "token-1"
     assert "its runs are kept" in world.argosy("schedule", "delete", "nightly").stdout
