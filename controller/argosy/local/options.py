@@ -64,7 +64,6 @@ EAGER_POLICY = MappingProxyType(
         "retry_backoff_s": 0.5,
         "boot_s": 1.0,
         "start_s": 1.0,
-        "machine_vcpus": float(os.cpu_count() or 1),
     }
 )
 # soon_s: more than the seconds between two ticks while nothing is to do (`lambdas.ticker.QUIET_S`).

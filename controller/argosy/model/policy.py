@@ -115,7 +115,7 @@ class Policy:
     alike_failures: int = 5  # a run stops when this many tasks fail alike and none succeeds
     start_s: float = 5.0  # from a launch to its program's first line, with the image present: what plans assume
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
-    machine_vcpus: float = 0.0  # vCPUs of the one machine that hosts all instances (local mode); 0 = each is its own
+    machine_programs: int = 0  # that the one machine of all instances runs at once (local mode); 0 = each is its own
     gpus_unshared: str = ""  # why tasks cannot share the GPUs of that machine; "" = they can, or its AMI decides
     forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered
 

@@ -267,15 +267,8 @@ def _price_of_a_place(state: State, run: Run) -> float:
 def _completion(run: Run, groups: list[InstanceGroup], policy: Policy, case: _ForecastCase) -> Completion:
     booted = [replace(group, ready_s=group.ready_s * case.boots * policy.boot_s) for group in groups]
     each_s = (case.task_s + policy.start_s) * (1 + case.redo)
-    tasks = EqualTasks(run.task_count, each_s, _at_once(run, policy))
+    tasks = EqualTasks(run.task_count, each_s, policy.machine_programs or None)
     return completion(tasks, booted, policy.linger_s, ECS_LAUNCHES_PER_S)
-
-
-def _at_once(run: Run, policy: Policy) -> int | None:
-    """The number of its tasks that one machine runs at a time, if all instances are the same machine (local mode)."""
-    if not policy.machine_vcpus:
-        return None
-    return max(1, int(policy.machine_vcpus * 1024 // max(1, run.needs.cpu_units)))
 
 
 def _redo(moment: Moment, bought: tuple[Bought, ...], task_s: float) -> float:

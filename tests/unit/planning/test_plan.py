@@ -107,9 +107,9 @@ def test_twice_the_work_on_as_many_instances_takes_about_twice_as_long() -> None
     assert twice["seconds"]["expected"] - 100 == pytest.approx(2 * (once["seconds"]["expected"] - 100), rel=0.05)
 
 
-def test_where_all_instances_are_one_machine_its_cores_are_what_there_is() -> None:
+def test_where_all_instances_are_one_machine_as_many_run_at_once_as_it_says() -> None:
     apart = planned(state_with(*CPU), 320)
-    machine = planned(state_with(*CPU), 320, policy=replace(POLICY, machine_vcpus=2.0))
+    machine = planned(state_with(*CPU), 320, policy=replace(POLICY, machine_programs=2))
     seconds = [reply["seconds"]["expected"] for reply in (apart, machine)]
     assert seconds[1] > 10 * seconds[0]
 

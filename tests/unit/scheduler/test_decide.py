@@ -642,6 +642,20 @@ def test_of_tasks_that_stay_pending_the_first_one_is_named() -> None:
     assert remark.sentence.startswith(f"PENDING since {hour_and_minute(NOW - 1200)} on {instance_id(1)}")
 
 
+def test_tasks_beyond_what_the_one_machine_runs_at_once_wait_for_a_core() -> None:
+    """Local mode said "starting", and of runs that had waited for minutes that their image was being pulled."""
+    state = state_with_instance(tasks=3)
+    for index in range(3):
+        launched(state, index, number=index + 1)
+    assert not decided(state, Remark, machine_programs=3)
+    (remark,) = decided(state, Remark, machine_programs=2)
+    assert remark.sentence == "waits for a core of this machine, which runs 2 programs at once"
+    state.runs[remark.run_id].waiting = remark.sentence
+    assert not decided(state, Remark, machine_programs=2)
+    (remark,) = decided(state, Remark, machine_programs=3)
+    assert remark.sentence == ""
+
+
 def test_a_fleet_of_which_nothing_is_known_is_not_called_no_fleet() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet("x9.huge"))
     (remark,) = decided(state, Remark)

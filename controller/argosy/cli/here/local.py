@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -135,6 +135,14 @@ class LocalChoices:
             help="Access key that callers sign with. [env ARGOSY_LOCAL_KEY] [default: random, kept for the port]",
         ),
     ] = ""
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes",
+            min=1,
+            help="Programs that run at once; further tasks wait. [default: one per core, at least 4]",
+        ),
+    ] = None
     pretend_gpus: Annotated[
         bool, typer.Option("--pretend-gpus", help="Simulate GPUs instead of using those of this machine.")
     ] = False
@@ -199,6 +207,7 @@ def local(
         fresh=kept.fresh,
         readings=chosen.readings(),
     )
+    options = replace(options, processes=chosen.processes or options.processes)
 
     def greet(aws: LocalAws) -> None:
         greeting = [*welcome(aws.endpoint_url, options.keep), machine(options), *lacking(options)]
@@ -246,7 +255,7 @@ def welcome(endpoint_url: str, keep: Path | None = None) -> list[str]:
 
 
 def machine(options: LocalOptions) -> str:
-    """What tasks find here: `This machine: 16 cores, 128 GiB, 1 x NVIDIA H200 (140 GiB).`"""
+    """What tasks find here: `This machine: 16 cores, 128 GiB, simulated GPUs. It runs 16 programs at once ...`"""
     import psutil
 
     from argosy.local.gpus import described
@@ -255,7 +264,8 @@ def machine(options: LocalOptions) -> str:
     gib = round(psutil.virtual_memory().total / 1024**3)
     found = described(options.gpus) if options.gpus else "simulated GPUs"
     lacks = f" Its GPUs are not shared: {why}." if (why := why_not_shared(options.gpus)) else ""
-    return f"This machine: {os.cpu_count()} cores, {gib} GiB, {found}.{lacks}"
+    most = f"It runs {options.processes} programs at once (--processes)"
+    return f"This machine: {os.cpu_count()} cores, {gib} GiB, {found}. {most}.{lacks}"
 
 
 def lacking(options: LocalOptions) -> list[str]:

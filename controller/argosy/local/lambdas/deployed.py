@@ -24,11 +24,12 @@ API_PROCESSES = 2
 def specs(options: LocalOptions, names: Names, around: Mapping[str, str], queue_url: str) -> list[FunctionSpec]:
     """The api and the controller, as the stacks deploy them except for the endpoint and the shorter patience. around:
     how they reach it."""
+    of_machine = {"gpus_unshared": why_not_shared(options.gpus), "machine_programs": options.processes}
     environment = {
         **around,
         **function_environment(options.settings, names, queue_url),
         "ARGOSY_LOOP": json.dumps(dict(options.loop)),
-        "ARGOSY_POLICY": json.dumps({**options.policy, "gpus_unshared": why_not_shared(options.gpus)}),
+        "ARGOSY_POLICY": json.dumps({**options.policy, **of_machine}),
         "ARGOSY_IMAGES": json.dumps(image_folders(options)),
         "ARGOSY_CALL_RATES": json.dumps({"times": options.call_rates}),
         "PYTHONPATH": str(package_root()),

@@ -19,7 +19,7 @@ from argosy.scheduler.buying.orders import OrderedPlaces
 from argosy.scheduler.buying.reasons import BACKS_OFF, why_all_back_off, why_nothing_is_bought
 from argosy.scheduler.buying.refusals import waits_for_answer, why_refused
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
-from argosy.scheduler.upkeep.pending import why_not_running
+from argosy.scheduler.upkeep.pending import why_all_wait, why_not_running
 
 ORDERED = "waiting for ordered instances to join the cluster"
 NOT_ORDERED = "no instance is ordered for it yet: a tick orders {} at most, and other runs came first"
@@ -77,7 +77,7 @@ def last_remarks(state: State) -> list[Remark]:
 
 def remarks(moment: Moment, ordered: OrderedPlaces, money: UncappedRuns) -> list[Remark]:
     """Why a run's tasks wait, when that has changed."""
-    found, short_of_money = [], money.sentences
+    found, short_of_money, full = [], money.sentences, why_all_wait(moment)
     known: dict[tuple[Batch, str], str] = {}  # many small runs may be alike
     sending = {launch.key.run_id for launch in ordered.places.launches}
     for its, shortfall in ordered.runs():
@@ -99,7 +99,7 @@ def remarks(moment: Moment, ordered: OrderedPlaces, money: UncappedRuns) -> list
         elif run.id not in short_of_money:
             sentence = why_all_back_off(run, moment.now) or why_none_may_start(moment.state, run)
             if not sentence and run.tasks.counts()[TaskStatus.STARTING]:
-                sentence = why_not_running(moment, run)
+                sentence = full or why_not_running(moment, run)
         unaffordable = run.id in money.unaffordable
         if sentence != run.waiting or unaffordable != bool(run.unaffordable_since):
             found.append(Remark(run.id, sentence, unaffordable))

@@ -69,6 +69,18 @@ def why_not_running(moment: Moment, run: Run) -> str:
     return f"PENDING since {since} on {where}: perhaps it pulls its image, which ECS tells only afterwards"
 
 
+def why_all_wait(moment: Moment) -> str:
+    """Why launched tasks do not run where one machine is all instances: more are launched than it runs at once."""
+    most = moment.policy.machine_programs
+    if not most:
+        return ""
+    state, table = moment.state, moment.state.attempts
+    serving = [run.number for run in state.runs.values() if run.terms.service is not None]  # they take no turns
+    alive = np.isin(table["status"], (AttemptStatus.LAUNCHED.value, AttemptStatus.RUNNING.value))
+    alive &= (table["left_at"] == 0) & ~np.isin(table["run"], serving)
+    return f"waits for a core of this machine, which runs {most} programs at once" if alive.sum() > most else ""
+
+
 def _has_image(table: AttemptTable, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which rows have another task of their run at work on their instance."""
     running = np.flatnonzero((table["status"] == AttemptStatus.RUNNING.value) & (table["left_at"] == 0))

@@ -177,10 +177,11 @@ def test_behind_the_last_port_a_free_one_is_proposed() -> None:
 def test_the_greeting_says_why_gpus_are_not_shared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     gpu = Gpu("GPU-a", "0", "NVIDIA H200", 143_771)
-    assert machine(LocalOptions()).endswith("GiB, simulated GPUs.")
-    without = "1 x NVIDIA H200 (140 GiB). Its GPUs are not shared: nvidia-cuda-mps-control is not installed."
-    assert machine(LocalOptions(gpus=(gpu,))).endswith(without)
+    most = "It runs 5 programs at once (--processes)."
+    assert machine(LocalOptions(processes=5)).endswith(f"GiB, simulated GPUs. {most}")
+    without = f"1 x NVIDIA H200 (140 GiB). {most} Its GPUs are not shared: nvidia-cuda-mps-control is not installed."
+    assert machine(LocalOptions(gpus=(gpu,), processes=5)).endswith(without)
     install_mps(tmp_path)
-    assert machine(LocalOptions(gpus=(gpu,))).endswith("1 x NVIDIA H200 (140 GiB).")
+    assert machine(LocalOptions(gpus=(gpu,), processes=5)).endswith(f"1 x NVIDIA H200 (140 GiB). {most}")
     slices = LocalOptions(gpus=(replace(gpu, id="MIG-c"),))
     assert machine(slices).endswith("not shared: that takes whole GPUs of NVIDIA.")
