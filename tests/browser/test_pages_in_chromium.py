@@ -44,6 +44,7 @@ AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 DRAWN = "[...document.querySelectorAll('canvas')].every(each => each.dataset.drawn === 'yes')"
 PAGES = ["/", "/cluster", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
 PAGES += [f"/runs/{RUN_ID}/tasks?sort=-duration&attempts=1"]
+PAGES += [f"/runs/{RUN_ID}/tasks/3"]
 PAGES += ["/queues", "/services", "/services/web", "/services/new", "/schedules", "/schedules/often"]
 AT = "2026-11-21T06:00:00Z"
 HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
@@ -66,11 +67,12 @@ def page(browser: Tab) -> Tab:
 @contextmanager
 def site(page: Tab, shown: Looks | None = None, path: str = "/") -> Iterator[str]:
     """The address without a path; the browser has the cookie."""
-    with serving(shown or looks(), "argosy in us-east-1", path) as address:
+    first, _, query = path.partition("?")
+    with serving(shown or looks(), "argosy in us-east-1", first) as address:
         page.open(address)
-        if "?" in path:
-            page.open(address.removesuffix(f"?{address.rpartition('?')[2]}"))
-        yield address.partition("?")[0].removesuffix(path.partition("?")[0])
+        if query:
+            page.open(f"{address.partition('?')[0]}?{query}")
+        yield address.partition("?")[0].removesuffix(first)
 
 
 def report(tmp_path: Path, **changes: Any) -> Path:
@@ -233,6 +235,30 @@ def test_a_page_follows_the_run_and_what_was_opened_stays_open(page: Tab) -> Non
         page.key("ArrowDown")  # the focus and the part that was looked at have stayed
         page.key("ArrowUp")
         assert page.value("document.querySelector('output').textContent") == zoomed
+    assert page.complaints == []
+
+
+def test_a_log_follows_its_task_until_the_reader_scrolls_up(page: Tab) -> None:
+    moment, said = [0.0], [f"line {row}" for row in range(400)]
+    shown = Looks(looks().access, lambda: moment[0])
+    box = "document.querySelector('#log .scroll')"
+    at_end = f"{box}.scrollTop + {box}.clientHeight >= {box}.scrollHeight - 4"
+
+    class Logs:
+        def get_log_events(self, **asked: Any) -> Any:
+            return {"events": [{"timestamp": 1000 * NOW, "message": each} for each in said]}
+
+    shown.access.client = lambda service, region=None: Logs()  # type: ignore[method-assign]
+    with site(page, shown, f"/runs/{RUN_ID}/tasks/3"):
+        page.until(at_end)
+        for each in ("the next <b>line</b>", "and the last"):
+            moment[0] += 60.0
+            said.append(each)
+            page.until(f"{box}.textContent.includes({each!r})")
+            if "next" in each:
+                assert page.value(at_end)
+                page.value(f"{box}.scrollTop = 100")
+        assert page.value(f"{box}.scrollTop") == 100
     assert page.complaints == []
 
 

@@ -98,6 +98,7 @@ class Api:
         self.view, self.told, self.pages = history(instances, attempts)
         self.view |= {"gpus": 1, "vcpus": 1.0, "memoryMib": 3_000}
         self.asked: list[str] = []
+        self.live: JSON = {"outcome": None, "stoppedAt": None}  # of the latest attempt of each task
 
     def runs(self, limit: int) -> JSON:
         self.asked.append("runs")
@@ -157,9 +158,14 @@ class Api:
 
     def task(self, run_id: str, index: int) -> JSON:
         self.asked.append(f"task {index}")
+        _there(run_id == RUN_ID, self.view)
         log = {"logGroup": "/ecs/argosy/tasks", "region": "us-east-1", "logStream": f"argosy/main/{index}"}
+        times = {"startedAt": self.view["submittedAt"], "stoppedAt": self.view["stoppedAt"]}
+        about = {**log, **times, "attempt": 1, "instance": "i-0000000000000000a", "outcome": "FAILED"}
         ended = [each for each in self.view["failureGroups"] if each["firstIndex"] == index]
-        return {"attempts": [{**log, "reason": each["reason"], "exitCode": each["exitCode"]} for each in ended]}
+        found = [{**about, "reason": each["reason"], "exitCode": each["exitCode"]} for each in ended]
+        found += [{**about, "attempt": 1 + len(found), "reason": None, "exitCode": None} | self.live]
+        return {"runId": run_id, "index": index, "status": "FAILED", "attempts": found, "attemptsLeftOut": 0}
 
     def explain(self, run_id: str, index: int | None) -> JSON:
         self.asked.append("explain")
@@ -252,7 +258,7 @@ class Objects:
         return {"Body": io.BytesIO(self.spec)}
 
     def get_log_events(self, **asked: Any) -> JSON:
-        return {"events": [{"message": f"the last line of {asked['logStreamName']}"}]}
+        return {"events": [{"message": f"the last line of {asked['logStreamName']}", "timestamp": 1000 * NOW}]}
 
     def get_paginator(self, operation: str) -> Objects:
         return self

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.client.access import Access
-from argosy.client.errors import is_denied
+from argosy.client.errors import error_code, is_denied
 from argosy.layout import LOG_PREFIX, OWN_CONTAINER
 from argosy.model.arns import cell_of, name_of
 
@@ -43,6 +43,19 @@ def stream_of(access: Access, index: int, attempt: Mapping[str, Any]) -> LogStre
     group = attempt["logGroup"] or access.deployment.log_group
     region = attempt["region"] or access.deployment.region
     return LogStream(index, group, attempt["logStream"], region)
+
+
+def last_lines(access: Access, stream: LogStream, most: int) -> list[Mapping[str, Any]]:
+    """At most that many events, the oldest first. A stream that does not exist yet has none."""
+    try:
+        reply = access.client("logs", stream.region).get_log_events(
+            logGroupName=stream.group, logStreamName=stream.name, startFromHead=False, limit=most
+        )
+    except Exception as fault:
+        if error_code(fault) == "ResourceNotFoundException":
+            return []
+        raise
+    return list(reply["events"])
 
 
 def find_streams(

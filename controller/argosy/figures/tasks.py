@@ -249,7 +249,7 @@ def _table(run_id: str, tasks: TaskColumns, choice: TaskChoice, rows: Rows) -> F
     turns = [("first", 1), ("previous", page - 1), ("next", page + 1), ("last", pages)]
     links = [_to(said, replace(choice, page=to)) for said, to in turns if 0 < to <= pages and to != page]
     table = Table(
-        [*_SORTS],
+        [*_SORTS, "Log"],
         [_row(run_id, tasks, index) for index in shown],
         more=element("span", *(part for link in links for part in (link, " ")), class_="turns") if links else "",
         stacks=True,
@@ -275,4 +275,5 @@ def _row(run_id: str, tasks: TaskColumns, index: int) -> Sequence[Cell]:
         tasks.instances[tasks.instance[index]],
         duration(started) if started else "-",
         duration(seconds) if started else "-",
+        element("a", "log", href=f"/runs/{run_id}/tasks/{index}") if tasks.attempts[index] else "",
     )

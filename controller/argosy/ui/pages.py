@@ -29,12 +29,13 @@ _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile(r"/runs/([a-z0-9-]{1,100})", re.ASCII), Looks.run, _POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})/plan", re.ASCII), Looks.plan, _SLOW_POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})/tasks", re.ASCII), tasks.tasks, _POLL_S),
+    (re.compile(r"/runs/([a-z0-9-]{1,100})/tasks/([0-9]{1,7})", re.ASCII), tasks.task, _POLL_S),
     (re.compile("/services"), services.services, _POLL_S),
     (re.compile(r"/services/([a-z0-9-]{1,63})", re.ASCII), services.service, _POLL_S),
     (re.compile("/schedules"), services.schedules, _SLOW_POLL_S),
     (re.compile(r"/schedules/([a-z0-9-]{1,64})", re.ASCII), services.schedule, _SLOW_POLL_S),
 )
-_BY_QUERY = (tasks.tasks,)  # pages that depend on the query of their address
+_BY_QUERY = (tasks.tasks, tasks.task)  # pages that depend on the query of their address
 _VERSIONS_KEPT = 64
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "

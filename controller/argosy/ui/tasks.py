@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from argosy.client.errors import is_denied
+from argosy.client.logs import last_lines, stream_of
 from argosy.figures.document import Page
 from argosy.figures.numbers import instant
+from argosy.figures.task import LINES_SHOWN, LogEnd, attempt_of, chosen, task_page
 from argosy.figures.tasks import TaskChoice, TaskColumns, tasks_of, tasks_page
 from argosy.ui.looks import RUN_S, Looks
 
@@ -17,6 +21,31 @@ def tasks(looks: Looks, run: str, query: str) -> Page:
     run_id = looks.meant(run)
     view, found = looks.kept.once(("tasks", run_id), RUN_S, lambda: _read(looks, run_id))
     return tasks_page(view, found, TaskChoice.of(query))
+
+
+def task(looks: Looks, run: str, index: str, query: str) -> Page:
+    """query: of the address, which may name an attempt. Raises NoSuchPage."""
+    run_id = looks.meant(run)
+    number = attempt_of(query)
+
+    def read() -> Page:
+        reply = looks.found(run_id, lambda each: looks.access.api.task(each, int(index)))
+        attempt = chosen(reply, number)
+        return task_page(reply, attempt, _log(looks, int(index), attempt), looks.now())
+
+    return looks.kept.once(("task", run_id, index, number), RUN_S, read)
+
+
+def _log(looks: Looks, index: int, attempt: Mapping[str, Any] | None) -> LogEnd:
+    stream = stream_of(looks.access, index, attempt) if attempt else None
+    if stream is None:
+        return LogEnd(why_not="Its task definition does not write to CloudWatch, so there is no log.")
+    try:
+        return LogEnd(last_lines(looks.access, stream, LINES_SHOWN))
+    except Exception as fault:
+        if not is_denied(fault):
+            raise
+        return LogEnd(why_not="Without the permission logs:GetLogEvents, the log cannot be shown.")
 
 
 def _read(looks: Looks, run_id: str) -> tuple[JSON, TaskColumns]:

@@ -190,6 +190,42 @@ def test_the_page_of_a_run_leads_to_its_tasks_which_are_one_look_until_they_are_
         tasks.tasks(shown, "other", "")
 
 
+def test_the_table_of_tasks_leads_to_the_log_of_each_which_is_read_again_when_it_is_old() -> None:
+    shown, api, clock = with_clock()
+    assert f'<a href="/runs/{RUN_ID}/tasks/3">' in parts(tasks.tasks(shown, RUN_ID, ""))["tasks"]
+    for _ in range(2):
+        page = tasks.task(shown, "last", "3", "attempt=1")
+        assert "06:27:33 the last line of argosy/main/3" in parts(page)["log"]
+    assert api.asked.count("task 3") == 1
+    clock.time += RUN_S
+    assert "Log of attempt 2" in parts(tasks.task(shown, "last", "3", ""))["log"]
+    with pytest.raises(NoSuchPage):
+        tasks.task(shown, "other", "3", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("AccessDeniedException", "permission logs:GetLogEvents"), ("ResourceNotFoundException", "No line has arrived")],
+)
+def test_a_log_that_cannot_be_read_hides_no_attempt(code: str, said: str) -> None:
+    shown, _, _ = with_clock()
+
+    class Refusing:
+        def get_log_events(self, **asked: Any) -> None:
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetLogEvents")
+
+    shown.access.client = lambda service, region=None: Refusing()  # type: ignore[method-assign]
+    page = parts(tasks.task(shown, RUN_ID, "3", ""))
+    assert said in page["log"]
+    assert "i-0000000000000000a" in page["attempts"]
+
+
+def test_a_log_that_goes_elsewhere_says_so() -> None:
+    shown, api, _ = with_clock()
+    api.live |= {"logStream": None}
+    assert "does not write to CloudWatch" in parts(tasks.task(shown, RUN_ID, "3", ""))["log"]
+
+
 def test_a_page_is_found_by_name_and_as_that_of_the_last_run() -> None:
     look = looks()
     assert look.run("last").heading == look.run(RUN_ID).heading == look.run("digits").heading

@@ -5,13 +5,23 @@ export function pause(usual, failures) {
   return Math.min(60000, usual * 2 ** Math.min(failures, 6));
 }
 
-/** Puts new parts in place of the old; tables that were open stay open, and the focus stays where it was. */
+const isAtEnd = (box) => box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
+const toEnd = (box) => { box.scrollTop = box.scrollHeight; };
+
+/** Puts new parts in place of the old; tables that were open stay open, and focus and scrolled places stay. A box with
+    `data-follow` that showed its end shows the new one. */
 export function replaceParts(root, parts) {
   for (const [key, html] of Object.entries(parts)) {
     const part = root.getElementById(key);
     if (!part) continue;
     const open = [...part.querySelectorAll("details")].map((each) => each.open), focused = part.contains(root.activeElement);
+    const boxes = [...part.querySelectorAll(".scroll")].map((each) => [each.scrollTop, isAtEnd(each)]);
     part.innerHTML = html;
+    part.querySelectorAll(".scroll").forEach((each, place) => {
+      const [top, end] = boxes[place] ?? [0, true];
+      if (end && "follow" in each.dataset) toEnd(each);
+      else each.scrollTop = top;
+    });
     part.querySelectorAll("details").forEach((each, place) => { each.open = open[place] ?? false; });
     if (focused) part.querySelector("canvas, [tabindex]")?.focus({ preventScroll: true });
   }
@@ -19,6 +29,7 @@ export function replaceParts(root, parts) {
 
 async function follow(usual) {
   let version = "", failures = 0;
+  document.querySelectorAll(".scroll[data-follow]").forEach(toEnd);
   const fresh = document.getElementById("fresh");
   for (;;) {
     await new Promise((done) => setTimeout(done, pause(usual, failures)));
