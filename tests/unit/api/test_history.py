@@ -118,7 +118,7 @@ def test_a_task_is_shown_with_every_attempt_it_had_and_where_each_ones_log_is(de
         "launchedAt": "2027-01-15T08:00:00.000Z", "startedAt": "2027-01-15T08:00:01.000Z",
         "stoppedAt": "2027-01-15T08:01:00.000Z", "outcome": "FAILED", "exitCode": 3,
         "reason": first["reason"], "gpus": [], "gpuIds": [], "region": "us-east-1", "startUp": first["startUp"],
-        "logGroup": None, "logStream": f"argosy/main/{task_arn(1)[-32:]}",
+        "logGroup": None, "logStream": f"argosy/main/{task_arn(1)[-32:]}", "program": None,
     }  # fmt: skip
     assert (second["outcome"], second["exitCode"]) == ("INTERRUPTED", None)
     assert (third["outcome"], third["stoppedAt"], third["taskArn"]) == (None, None, task_arn(3))

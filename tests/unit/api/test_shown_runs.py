@@ -126,15 +126,17 @@ def test_tasks_show_their_last_attempt_or_the_one_that_is_alive(desk: Desk) -> N
         {
             "index": 0, "status": "FAILED", "attempts": 1, "exitCode": 3, "reason": "exit code 3",
             "instance": "i-0000000000000000a", "seconds": 2.5, "gpuIds": ["g2", "g3"], "taskArn": None,
+            "program": None,
         },
         {
             "index": 1, "status": "RUNNING", "attempts": 2, "exitCode": None, "reason": None,
             "instance": "i-0000000000000000a", "seconds": 30.0, "gpuIds": ["g0", "g1"],
-            "taskArn": "arn:aws:ecs:us-east-1:123456789012:task/argosy/f00",
+            "taskArn": "arn:aws:ecs:us-east-1:123456789012:task/argosy/f00", "program": None,
         },
         {
             "index": 2, "status": "STARTING", "attempts": 1, "exitCode": None, "reason": None,
             "instance": "i-0000000000000000a", "seconds": None, "gpuIds": [], "taskArn": None,
+            "program": None,
         },
     ]  # fmt: skip
 

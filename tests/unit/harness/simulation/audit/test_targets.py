@@ -38,14 +38,17 @@ class Served:
         ports = [{"containerPort": 8080, "hostPort": 0}]
         container = {"name": "main", "image": "argosy/web", "cpu": 512, "memory": 512, "portMappings": ports}
         self.world.ecs.register_task_definition(family="web", containerDefinitions=[container])
+        self.start()
+        self.facts = TrialFacts(Regions(self.world), {RUN_ID: SimulatedJob(RUN_ID, SPEC, 1)}, Policy(), **facts)
+        self.checker = TargetChecker(self.facts)
+
+    def start(self, wait_s: float = 60.0) -> None:
         environment = [{"name": name, "value": value} for name, value in OURS.items()]
         self.arn = run(
             self.world, "web", overrides={"containerOverrides": [{"name": "main", "environment": environment}]}
         )
-        self.world.run_for(60)
+        self.world.run_for(wait_s)
         self.port = int(task(self.world, self.arn)["containers"][0]["networkBindings"][0]["hostPort"])
-        self.facts = TrialFacts(Regions(self.world), {RUN_ID: SimulatedJob(RUN_ID, SPEC, 1)}, Policy(), **facts)
-        self.checker = TargetChecker(self.facts)
 
     def told(self, service: str, operation: str, request: dict[str, Any], reply: dict[str, Any]) -> list[str]:
         known = len(self.facts.violations)
@@ -98,6 +101,19 @@ def test_a_task_is_not_stopped_before_it_has_drained() -> None:
 
 def test_a_task_that_was_never_registered_is_stopped_at_once() -> None:
     assert Served().stop() == []
+
+
+def test_a_task_at_the_port_of_one_that_was_taken_out_is_stopped_at_once() -> None:
+    served = Served()
+    served.change("register")
+    served.change("deregister")
+    earlier, port = served.arn, served.port
+    [agent] = served.world.agents.values()
+    next(each for each in agent.tasks.values() if each.arn == earlier).kill(1)
+    served.world.run_for(5)
+    served.start(20.0)
+    assert (served.port, served.arn != earlier) == (port, True)
+    assert served.stop() == []
 
 
 def test_an_orphaned_task_is_always_stopped() -> None:
