@@ -14,6 +14,7 @@ from argosy.model.attempts import StopCause
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.shares.sharing import ShareQueue
+from argosy.runner.checkpoints import Checkpoints
 from argosy.scheduler.services import environments
 from argosy.scheduler.supply import kept_instances
 from argosy.scheduler.taking_room import reclaim
@@ -77,6 +78,22 @@ def checkpoints_do_not_count(patch: Patch) -> None:
     ROOM, "test_what_is_saved_was_of_use_and_only_what_is_lost_is_displaced"
 ))  # fmt: skip
 def all_is_displaced(patch: Patch) -> None:
+    patch.setattr(lifecycle_reclaim, "since_checkpoint_s", lambda seconds, every_s: np.asarray(seconds))
+
+
+@planted("an attempt that is believed lost removes its successor's checkpoints", check=scenario(
+    "tests.properties.test_checkpoints",
+    "test_a_restored_state_is_whole_and_never_older_than_the_newest_of_the_highest_attempt",
+))  # fmt: skip
+def attempts_remove_what_is_newer(patch: Patch) -> None:
+    patch.setattr(Checkpoints, "_may_remove", lambda self, each: True)
+
+
+@planted("what a lost task had saved counts as redone", check=scenario(
+    "tests.unit.lifecycle.test_charges",
+    "test_what_a_lost_attempt_had_saved_was_useful_and_only_the_rest_is_redone", 60, 180,
+))  # fmt: skip
+def losses_take_what_was_saved(patch: Patch) -> None:
     patch.setattr(lifecycle_reclaim, "since_checkpoint_s", lambda seconds, every_s: np.asarray(seconds))
 
 

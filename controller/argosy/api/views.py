@@ -68,6 +68,7 @@ def run_view(record: RunRecord) -> JSON:
 
 def full_run_view(record: RunRecord) -> JSON:
     """A run as DescribeRun shows it: also its failures, the latest and in groups, and why nothing starts."""
+    total = summed(record.costs.values())
     failures = [
         {
             "index": failure.index,
@@ -82,6 +83,8 @@ def full_run_view(record: RunRecord) -> JSON:
     return {
         **run_view(record),
         "retries": record.retries,
+        "redoneUsd": total.redone,
+        "redoneHours": total.instance_seconds / 3600 * total.redone / total.total if total.redone else 0.0,
         "failures": failures,
         "failureGroups": failure_groups_view(record),
         "memoryMib": record.needs.memory_mib or None,

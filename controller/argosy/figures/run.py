@@ -49,11 +49,11 @@ def run_page(
     explained: View | None = None,
     now: float = 0.0,
     kinds: Sequence[FailuresAlike] | None = None,
-    gpus: Figure | None = None,
+    more: Sequence[Figure] = (),
 ) -> Page:
     """view: DescribeRun with its cost. history, attempts: None if the deployment keeps none. now: epoch seconds. kinds:
     of its
-    failures; None = as the view has them. gpus: what it used of them, if it was measured.
+    failures; None = as the view has them. more: what its tasks used and saved.
     """
     failed = failures(view, kinds_of(view) if kinds is None else kinds)
     return Page(
@@ -63,7 +63,7 @@ def run_page(
         facts=list(_facts(view)),
         tiles=list(_tiles(view, now)),
         warnings=[*_warnings(view), *_gaps(history, attempts)],
-        figures=[*_figures(view, history, attempts, explained, failed), *([gpus] if gpus else [])],
+        figures=[*_figures(view, history, attempts, explained, failed), *more],
         next_steps=_steps(view),
     )
 

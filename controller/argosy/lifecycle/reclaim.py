@@ -56,12 +56,13 @@ def note_held(state: State, action: NoteHeld, now: float) -> None:
 
 
 def book(state: State, run: Run, instance: Instance, row: int, end: AttemptEnd) -> None:
-    """Book the time of an attempt that ended and is settled. Work until its last checkpoint was useful to its own run.
-    The run that it was stopped for pays for the displaced rest, or its own run if that run is over."""
+    """Book the time of an attempt that ended and is settled. Work until its last checkpoint was useful to its own run,
+    if it is resumed. The run that it was stopped for pays for the displaced rest, or its own run if that run is over.
+    """
     table, seconds = state.attempts, float(run.tasks["seconds"][end.index])
     payer = state.run_by_number(int(table["for_run"][row])) if end.account is Account.PREEMPTED else None
     work = work_of(run, end)
-    if end.account is Account.PREEMPTED:
+    if end.account is Account.PREEMPTED or (work is Work.REDONE and not table["left_at"][row]):
         lost_s = float(since_checkpoint_s(seconds, run.terms.checkpoint_s))
         charges.book(state, run, instance, seconds - lost_s, Work.USEFUL if work is Work.REDONE else work)
         seconds = lost_s

@@ -168,7 +168,7 @@ def forecast(
     groups = _groups(moment.state, run, bought, here)
     cheap, expensive = (_repriced(moment, groups, bought, end) for end in (0, 1))
     quick = _ForecastCase(seconds.low, boots=_QUICK_BOOTS, redo=0.0)
-    redo = _redo(moment, bought, seconds.expected)
+    redo = _redo(moment, bought, at_risk_s(run.terms, seconds.expected))
     return Forecast(
         tasks=run.task_count,
         here=here,
@@ -271,11 +271,17 @@ def _completion(run: Run, groups: list[InstanceGroup], policy: Policy, case: _Fo
     return completion(tasks, booted, policy.linger_s, ECS_LAUNCHES_PER_S)
 
 
-def _redo(moment: Moment, bought: tuple[Bought, ...], task_s: float) -> float:
-    """The share of the work that interruptions are expected to repeat, on average over the purchases."""
+def at_risk_s(terms: RunTerms, task_s: float) -> float:
+    """The most seconds of work that an interruption of a task repeats."""
+    return min(task_s, terms.checkpoint_s) if terms.checkpoint_s else task_s
+
+
+def _redo(moment: Moment, bought: tuple[Bought, ...], risked_s: float) -> float:
+    """The share of the work that interruptions are expected to repeat, on average over the purchases. risked_s: the
+    most that one of them repeats."""
     spot = [each for each in bought if each.offer.purchase.may_be_taken_back]
     rates = [rate_of(moment.state.pools[each.offer.pool], moment.now, moment.policy) for each in spot]
-    shares = [each.instances * float(redo_share(rate, task_s)) for each, rate in zip(spot, rates, strict=True)]
+    shares = [each.instances * float(redo_share(rate, risked_s)) for each, rate in zip(spot, rates, strict=True)]
     return sum(shares) / max(1, sum(each.instances for each in bought))
 
 

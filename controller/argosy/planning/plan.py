@@ -16,7 +16,7 @@ from argosy.model.pools import Offer
 from argosy.model.purchases import PurchaseMode
 from argosy.model.state import State
 from argosy.model.wording import dollars
-from argosy.planning.forecast import PULL_BYTES_PER_S, Forecast
+from argosy.planning.forecast import PULL_BYTES_PER_S, Forecast, at_risk_s
 from argosy.planning.question import PlanQuestion
 from argosy.planning.relaxations import relaxations
 from argosy.scheduler.buying.reasons import market_answer
@@ -135,6 +135,8 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
         size, seconds = image["bytes"] / 2**20, image["pullSeconds"]
         source = f"{PULL_BYTES_PER_S >> 20} MiB/s" if question.pulled_s is None else "as earlier runs did"
         said.append(f"a new instance pulls the image of {size:,.0f} MiB in {seconds:,.0f} s ({source})")
+    if spot and found.possible:
+        said.append(_of_an_interruption(question, found))
     if found.here:
         said.append(f"{found.here:,} places on current instances stay free for it")
     if any(each.offer.purchase.is_reserved for each in found.bought):
@@ -147,6 +149,20 @@ def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:
     if unseen:
         said.append(f"{unseen} of the pools to buy from have no spot price yet: typical prices are used")
     return said
+
+
+def _of_an_interruption(question: PlanQuestion, found: Forecast) -> str:
+    """What an interruption of a task costs on average: half of the work that it may repeat."""
+    task_s, every_s = question.seconds.expected, question.terms.checkpoint_s
+    usd_a_second = found.expected.cost_usd / max(1.0, question.task_count * task_s)
+
+    def lost(seconds: float) -> str:
+        return f"{seconds / 2:,.0f} s of a task (${seconds / 2 * usd_a_second:.3g})"
+
+    said = f"an interruption repeats about {lost(at_risk_s(question.terms, task_s))}"
+    if not every_s:
+        return f"{said}; with `checkpoint.everySeconds`, half of that interval"
+    return f"{said}; without `checkpoint.everySeconds` it would be {lost(task_s)}" if every_s < task_s else said
 
 
 def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[str]:

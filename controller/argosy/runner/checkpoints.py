@@ -144,7 +144,7 @@ class Checkpoints:
     def clear(self) -> None:
         """The task is done: no checkpoint of this attempt or of an earlier one is needed."""
         self._own = []
-        self._remove(each for each in self._listed() if each.attempt <= self._order.attempt)
+        self._remove(each for each in self._listed() if self._may_remove(each))
 
     @property
     def _prefix(self) -> str:
@@ -221,11 +221,15 @@ class Checkpoints:
                 self._known[name, seen] = digest
         return SavedFile(name, digest, seen.size, seen.mtime_ns, seen.mode)
 
+    def _may_remove(self, each: _Stored) -> bool:
+        """Never what a later attempt saved."""
+        return each.attempt <= self._order.attempt
+
     def _remove_old(self) -> None:
         """All but the newest KEPT, of this attempt and the earlier ones."""
         digests: set[str] = set().union(*(each.digests for each in self._own))
         numbers = {each.number for each in self._own}
-        listed = [each for each in self._listed() if each.attempt <= self._order.attempt]
+        listed = [each for each in self._listed() if self._may_remove(each)]
         before = sorted({each.attempt for each in listed if each.number and each.attempt < self._order.attempt})
         lower = before[-1:] if len(self._own) < KEPT else []
 

@@ -15,12 +15,14 @@ from typing import Any
 from argosy import layout
 from argosy.client.access import Access
 from argosy.client.api import ApiError
+from argosy.client.checkpoints import checkpoints_of
 from argosy.client.errors import InvalidInput, is_from_aws
 from argosy.client.failures import KINDS_READ, FailuresAlike, kinds_of, with_last_lines
 from argosy.client.gpu_use import advice, uses_of
 from argosy.client.price_history import history
 from argosy.client.progress import TERMINAL
 from argosy.client.run_names import run_id_of
+from argosy.figures.checkpoints import checkpoints
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Figure, Page
 from argosy.figures.gpu_use import gpu_use
@@ -115,12 +117,15 @@ class Looks:
         told = known(lambda: api.history(run_id))
         attempts = known(lambda: self.attempts(run_id))
         explained = None if view["status"] in TERMINAL else known(lambda: api.explain(run_id, None))
-        return run_page(view, told, attempts, explained, self.now(), self.failures(view), self._gpus(view))
+        return run_page(view, told, attempts, explained, self.now(), self.failures(view), self._measured(view))
 
-    def _gpus(self, view: JSON) -> Figure | None:
+    def _measured(self, view: JSON) -> list[Figure]:
+        """What its tasks used of their GPUs, and what they saved."""
         run_id = view["runId"]
         uses = self.kept.once(("gpus", run_id), ENDED_S, lambda: uses_of(self.access, view))
-        return gpu_use(uses, advice(uses, view, self.access.deployment.region)) if uses else None
+        saved = self.kept.once(("checkpoints", run_id), ENDED_S, lambda: checkpoints_of(self.access, view))
+        of_gpus = [gpu_use(uses, advice(uses, view, self.access.deployment.region))] if uses else []
+        return [*of_gpus, *([checkpoints(saved, self.now())] if saved else [])]
 
     def failures(self, view: JSON) -> list[FailuresAlike]:
         """With what their logs say, which is read again only when there are others."""

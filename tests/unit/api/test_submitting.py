@@ -84,6 +84,7 @@ def test_the_reply_shows_the_run_before_the_controller_has_taken_it_in(desk: Des
         "dependsOn": [],
         "notBefore": None,
         "queue": "default", "priority": 0, "changes": {}, "changeReason": None,
+            "redoneUsd": 0.0, "redoneHours": 0.0,
         "maxConcurrentTasks": None, "maxInstances": None,
         "created": True,
         "warnings": [],

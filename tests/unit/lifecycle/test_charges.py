@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from argosy.lifecycle.begin import begin
@@ -42,11 +44,11 @@ EC2_PRICE = 0.36  # USD an hour
 PRICE = whole(EC2_PRICE)
 
 
-def cluster(*more: str, tasks: int = 10, expects_result: bool = False) -> State:
+def cluster(*more: str, tasks: int = 10, expects_result: bool = False, **overrides: Any) -> State:
     """Runs, and one c5.xlarge of four vCPUs that registered a hundred seconds after they had been submitted and it had
     been launched, now."""
     state = state_with(
-        submitted(tasks=tasks, expects_result=expects_result),
+        submitted(tasks=tasks, expects_result=expects_result, **overrides),
         prepared(),
         *(event for run_id in more for event in (submitted(run_id), prepared(run_id))),
         fleet(spot_target=1, spot_usd_per_hour=EC2_PRICE),
@@ -107,6 +109,14 @@ def test_an_attempt_that_is_lost_with_its_instance_is_redone() -> None:
     told(state, task(1, "RUNNING", started_at=NOW), InterruptionWarned(instance_id(1), NOW + 100))
     assert gone(state, 200) == Costs(redone=50, boot=BOOT, idle=150)
     assert the_run(state).tasks["status"][0] == TaskStatus.PENDING
+
+
+@pytest.mark.parametrize(("every_s", "saved_s"), [(60, 180), (300, 0), (200, 200)])
+def test_what_a_lost_attempt_had_saved_was_useful_and_only_the_rest_is_redone(every_s: int, saved_s: int) -> None:
+    state = cluster(checkpoint={"everySeconds": every_s})
+    launched(state)
+    told(state, task(1, "RUNNING", started_at=NOW), InterruptionWarned(instance_id(1), NOW + 100))
+    assert gone(state, 200) == Costs(useful=saved_s / 4, redone=(200 - saved_s) / 4, boot=BOOT, idle=150)
 
 
 def test_a_loss_that_is_not_repeated_counts_as_failed() -> None:

@@ -321,3 +321,23 @@ def test_a_plan_names_the_reservations_that_cannot_be_used() -> None:
     later = ReservationSeen("cr-1", CELL, "c5.xlarge", "us-east-1a", "capacity-block", "scheduled", 2, 0, NOW + 60)
     reasons = [each["reason"] for each in planned(state_with(*CPU, later))["rejected"]]
     assert any(each.startswith("it is scheduled and starts at") for each in reasons)
+
+
+def of_an_interruption(reply: Any) -> str:
+    return next(each for each in reply["assumptions"] if each.startswith("an interruption"))
+
+
+def test_a_plan_says_what_an_interruption_costs_with_checkpoints_and_without() -> None:
+    without = of_an_interruption(planned(state_with(*CPU)))
+    assert without.startswith("an interruption repeats about 50 s of a task ($")
+    assert without.endswith("); with `checkpoint.everySeconds`, half of that interval")
+    saved = of_an_interruption(planned(state_with(*CPU), checkpoint={"everySeconds": 20}))
+    assert saved.startswith("an interruption repeats about 10 s of a task ($")
+    assert "; without `checkpoint.everySeconds` it would be 50 s of a task ($" in saved
+
+
+def test_a_forecast_of_a_run_with_checkpoints_repeats_less_work() -> None:
+    far = {"array": {"size": 640}}
+    risky = state_with(fleet("c5.4xlarge"))
+    plain, saved = (planned(risky, 640, **far, **more) for more in ({}, {"checkpoint": {"everySeconds": 1}}))
+    assert saved["costUsd"]["expected"] < plain["costUsd"]["expected"]

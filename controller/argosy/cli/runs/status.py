@@ -17,6 +17,7 @@ from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL
 
 if TYPE_CHECKING:
+    from argosy.client.checkpoints import SavedCheckpoint
     from argosy.client.gpu_use import MeasuredUse
 
 
@@ -34,14 +35,16 @@ def status(
     ] = False,
 ) -> None:
     """How a run is doing, at a glance."""
+    from argosy.client.checkpoints import checkpoints_of
     from argosy.client.gpu_use import uses_of
 
     view = session.api.describe_with_tasks(run) if tasks else session.api.describe_with_standing(run)
-    uses = uses_of(session.access, view)
+    uses, saved = uses_of(session.access, view), checkpoints_of(session.access, view)
     if session.wants_json:
-        session.print_json({**view, "gpuUse": [each.to_json() for each in uses]} if uses else view)
+        more = {"gpuUse": [each.to_json() for each in uses], "checkpoints": [each.to_json() for each in saved]}
+        session.print_json({**view, **{name: rows for name, rows in more.items() if rows}})
         return
-    show_run(session, view, uses)
+    show_run(session, view, uses, saved)
     if tasks:
         from argosy.cli.runs.views import gpu_table, task_table
 
@@ -51,9 +54,12 @@ def status(
             session.console.print(gpu_table(uses))
 
 
-def show_run(session: Session, view: Any, uses: Sequence[MeasuredUse] = ()) -> None:
+def show_run(
+    session: Session, view: Any, uses: Sequence[MeasuredUse] = (), saved: Sequence[SavedCheckpoint] = ()
+) -> None:
     """The headline, the facts, the failures with their last output, and what to type next."""
     from argosy.cli.runs import views
+    from argosy.client.checkpoints import sentence as checkpoints_sentence
     from argosy.client.failures import kinds_of, with_last_lines
 
     console = session.console
@@ -61,6 +67,8 @@ def show_run(session: Session, view: Any, uses: Sequence[MeasuredUse] = ()) -> N
     console.print(views.facts(view))
     for used in views.gpu_lines(uses, view, session.deployment.region) if uses else ():
         console.print(used)
+    if saved:
+        console.print(checkpoints_sentence(saved, session.tools.now()))
     kinds = with_last_lines(session.access, view["runId"], kinds_of(view), warn)
     for line in views.failure_lines(kinds):
         console.print(line)

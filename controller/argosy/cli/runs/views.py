@@ -89,7 +89,12 @@ def task_counts(tasks: View) -> str:
 
 def attempts(view: View) -> str:
     stopped = f", {view['preemptions']:,} stopped for other queues" if view.get("preemptions") else ""
-    return f"{view['attempts']:,}, {view['interruptions']:,} interrupted{stopped}"
+    redone = (
+        f": {figures.hours(view['redoneHours'])}, {figures.money(view['redoneUsd'])} redone"
+        if view.get("redoneUsd")
+        else ""
+    )
+    return f"{view['attempts']:,}, {view['interruptions']:,} interrupted{redone}{stopped}"
 
 
 def changes(view: View) -> str:
