@@ -130,7 +130,9 @@ def _beginning(part: str) -> list[str]:
 
 
 def _file(name: str) -> str:
-    return (USER_DATA / name).read_text(encoding="utf-8")
+    """Without lines that are comments: a template has a copy for each type, and CloudFormation takes a megabyte."""
+    lines = (USER_DATA / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    return "".join(line for line in lines if line.startswith("#!") or not line.lstrip().startswith("#"))
 
 
 def _written(path: str, text: str, mode: str | None = None) -> list[str]:

@@ -214,9 +214,9 @@ def test_only_the_instances_role_may_register_and_only_with_our_cluster(home: Te
 
 def test_the_teardown_may_empty_the_bucket_only_where_it_goes_too(home: Template, wide: dict[str, Template]) -> None:
     def deletes(template: Template) -> set[str]:
-        """Exceptions: the marker of an earlier end, which the controller removes from a run that is retried, and
-        checkpoints, which tasks remove."""
-        known = ("/*/_FAILED", "/*/checkpoints/*")
+        """Exceptions: the marker of an earlier end, which the controller removes from a run that is retried,
+        checkpoints, which tasks remove, and the names of uploaded folders, which users remove."""
+        known = ("/*/_FAILED", "/*/checkpoints/*", "/argosy/programs/inputs/names/*")
         others = [s for s in template.statements() if not all(r.endswith(known) for r in s.resources)]
         return {a for s in others for a in s.actions if a.startswith("s3:Delete")}
 

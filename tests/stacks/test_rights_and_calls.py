@@ -21,6 +21,7 @@ RIGHTS = {
     "lambda:invoke": ("lambda:InvokeFunction",),
     "sqs:delete_message_batch": ("sqs:DeleteMessage",),
     # ListBucket makes a missing object a 404 and not a 403.
+    "s3:copy_object": ("s3:GetObject", "s3:PutObject"),
     "s3:head_object": ("s3:GetObject", "s3:ListBucket"),
     "s3:get_object": ("s3:GetObject", "s3:ListBucket"),
     "s3:list_objects_v2": ("s3:ListBucket",),
