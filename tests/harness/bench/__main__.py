@@ -1,15 +1,16 @@
-"""The measurements: `python -m tests.harness.bench place|shares|allocate|deadline`."""
+"""The measurements: `python -m tests.harness.bench place|shares|allocate|deadline|inputs`."""
 
 from __future__ import annotations
 
 from argosy.cli.main import main
 from tests.harness.bench.allocate import allocate
 from tests.harness.bench.deadline import deadline
+from tests.harness.bench.inputs import inputs
 from tests.harness.bench.place import place
 from tests.harness.bench.shares import shares
 from tests.harness.programs import program
 
-app = program(place, shares, allocate, deadline, about="Measure Argosy on this machine.")
+app = program(place, shares, allocate, deadline, inputs, about="Measure Argosy on this machine.")
 
 if __name__ == "__main__":
     main(app)

@@ -55,10 +55,14 @@ def folder_of(file: Path) -> Path:
 
 def folder_faults(spec: Mapping[str, Any], base: Path) -> list[Fault]:
     """The obstacle to packing it, as a fault of the spec. base: the folder that `workdir` is relative to."""
+    from argosy.client.inputs.local import local_paths
+    from argosy.client.inputs.named import is_name
     from argosy.client.packing.folder import packed_entries
     from argosy.client.packing.program import absent_program
     from argosy.spec.faults import Fault
 
+    if absent := [each for each in local_paths(spec) if not (base / Path(each).expanduser()).exists()]:
+        return [Fault("inputs", f"there is no file or folder {each}") for each in absent if not is_name(each)]
     if spec.get("workdir") is None:
         return []
     try:

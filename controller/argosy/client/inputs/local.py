@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from argosy.client.inputs.upload import Uploaded
 from argosy.client.packing.folder import mib
-from argosy.spec.program import is_local_input
+from argosy.spec.program import is_local_input, listed_inputs
 
 _TOKEN = re.compile(r"(?<!\$)\$\{")
 
@@ -25,6 +26,11 @@ def with_addresses(inputs: Sequence[str], upload: Callable[[str], Uploaded]) -> 
             done[path] = upload(path)
         addresses.append((done[path].uri if path else "") + rest)
     return addresses
+
+
+def local_paths(spec: Mapping[str, Any]) -> list[str]:
+    """The paths of this machine, or names, among the inputs of a spec."""
+    return [split_input(text)[0] for text in listed_inputs(spec) if is_local_input(text)]
 
 
 def split_input(text: str) -> tuple[str, str]:

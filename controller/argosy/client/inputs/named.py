@@ -62,7 +62,7 @@ class NamedFolders:
 
     def uploaded(self, name: str, prefix: str) -> Uploaded:
         """The folder, ready to be an input, with its time to stay beginning now. prefix: INPUTS or KEPT."""
-        found = self._found(name)
+        found = self._found(name, f"There is no file or folder {name} here, and no uploaded folder has this name.")
         target = ChunkStore.of(self._access, prefix)
         digest = found.uri.rstrip("/").rpartition("/")[2]
         uri = f"s3://{self._bucket}/{prefix}folders/{digest}/"
@@ -87,9 +87,9 @@ class NamedFolders:
         target.write(folder)
         return folder
 
-    def _found(self, name: str) -> NamedFolder:
+    def _found(self, name: str, otherwise: str = "") -> NamedFolder:
         if (found := self._read(name)) is None:
-            raise InvalidInput(f"No uploaded folder has the name {name}.", next_step=_LIST)
+            raise InvalidInput(otherwise or f"No uploaded folder has the name {name}.", next_step=_LIST)
         return found
 
     def _read(self, name: str) -> NamedFolder | None:

@@ -142,7 +142,20 @@ def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], why: str) -
 
 
 def test_an_input_that_is_neither_a_path_nor_a_name_is_refused(clips: Path) -> None:
-    with pytest.raises(InvalidInput, match="No uploaded folder has the name clip"):
+    with pytest.raises(
+        InvalidInput, match="There is no file or folder clip here, and no uploaded folder has this name"
+    ):
         named(World(), "clip")
     with pytest.raises(InvalidInput, match="There is no file or folder clip/x"):
         named(World(), "./clip/x")
+
+
+def test_a_file_with_a_path_that_is_not_there_is_faulty_before_it_is_submitted(clips: Path) -> None:
+    text = "version: 1\nname: x\nrun: [ls]\ninputs: [./none/x, clips]\narray: {size: 1}\n"
+    (clips / "run.yaml").write_text(text)
+    said = World().argosy("validate", str(clips / "run.yaml"))
+    assert said.exit_code == 2
+    assert "run.yaml:4:1: inputs: there is no file or folder ./none/x" in said.stderr
+    (clips / "none").mkdir()
+    (clips / "none" / "x").write_text("")
+    assert World().argosy("validate", str(clips / "run.yaml")).exit_code == 0
