@@ -124,6 +124,7 @@ def revive(state: State, run: Run, policy: Policy) -> None:
         run.revived_to = end
     if run.revived_to >= run.task_count:
         run.revives, run.revived_to = [], 0
+        run.failed_before = int(np.count_nonzero(run.tasks["status"] == TaskStatus.FAILED.value))
         run.tasks.halted = bool(run.cancelled or run.status_reason)  # given up while its tasks were checked
     state.changed_runs.add(run.id)
 

@@ -11,11 +11,14 @@ from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
 
+STOPPED_EARLY = "stopped early"  # begins the reason
+
 
 def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
     """Stop a run whose first tasks fail alike, before it spends money on the rest (DESIGN D9)."""
-    counts = run.tasks.counts()
-    if run.halted or counts[TaskStatus.FAILED] < policy.alike_failures or counts[TaskStatus.SUCCEEDED]:
+    counts, limit = run.tasks.counts(), run.terms.alike_limit
+    limit = policy.alike_failures if limit is None else limit
+    if run.halted or not limit or counts[TaskStatus.SUCCEEDED] or counts[TaskStatus.FAILED] < run.failed_before + limit:
         return
     failed = run.tasks["status"] == TaskStatus.FAILED
     reasons = set(run.tasks["reason"][failed].tolist())
@@ -24,7 +27,8 @@ def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
         code = codes.pop()
         shown = "" if code == NO_EXIT_CODE else f" (exit code {code})"
         text = run.reasons[reasons.pop()]
-        give_up(state, run, f"stopped early: the first {counts[TaskStatus.FAILED]} tasks failed alike{shown}: {text}")
+        alike = f"the first {counts[TaskStatus.FAILED]} tasks failed alike{shown}: {text}"
+        give_up(state, run, f"{STOPPED_EARLY}: {alike} (retryStrategy.stopAfterAlike: N or never changes that)")
 
 
 def give_up(state: State, run: Run, reason: str) -> None:

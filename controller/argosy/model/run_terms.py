@@ -218,6 +218,7 @@ class RunTerms:
     expected_seconds: float | None  # of one task
     shard_size: int | None  # of a range
     attempt_limit: int
+    alike_limit: int | None  # tasks that fail alike before the run stops; 0 = it never does so; None = the policy's
     exit_rules: tuple[ExitRule, ...]
     attempt_timeout_s: float  # 0 = none
     duration_limit_s: float  # of the whole run; 0 = none

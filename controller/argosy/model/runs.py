@@ -141,6 +141,7 @@ class Run:
     retried: list[int] = field(default_factory=list)  # TaskStatus values that the last retry includes
     chosen: list[TaskStretch] = field(default_factory=list)  # the only tasks that the last retry includes; none = all
     revives: list[int] = field(default_factory=list)  # TaskStatus of the tasks that a retry makes pending again
+    failed_before: int = 0  # tasks that had failed and stayed so when it was reopened
     revived_to: int = 0  # the first task that the retry has not reached yet
     manifest_bounds: list[ManifestBound] = field(default_factory=list)  # where each written part ends
     manifest_after: str = ""  # name in the run's folder after which the next part begins; "" = where its task does

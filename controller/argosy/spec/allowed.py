@@ -26,7 +26,8 @@ _LISTED = {
     " capacity.purchase capacity.cells capacity.maxInstances capacity.maxHourlyCost",
     "bt": "array.range array.shardSize array.size array.items array.itemsFrom array.expectedSeconds array.partSuffix"
     " output dependsOn notBefore preemptible checkpoint.everySeconds retryStrategy.attempts"
-    " retryStrategy.evaluateOnExit timeout.attemptDurationSeconds timeout.runDurationSeconds"
+    " retryStrategy.stopAfterAlike retryStrategy.evaluateOnExit"
+    " timeout.attemptDurationSeconds timeout.runDurationSeconds"
     " capacity.deadline capacity.fallback capacity.budgetUsd capacity.onCap capacity.transferGbPerTask",
     "b": "inputs",
     "s": "container.health container.ports service.targetGroup service.drainSeconds",

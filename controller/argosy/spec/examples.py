@@ -135,6 +135,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     },
     "RetrySpec": {
         "attempts": 3,
+        "stopAfterAlike": 20,
         "evaluateOnExit": [{"onExitCode": "64", "action": "EXIT"}],
     },
     "ExitRuleSpec": {

@@ -237,6 +237,12 @@ GpuCount = Annotated[
 ]
 
 
+AlikeCount = Annotated[
+    Annotated[int, Field(ge=1, le=TASK_LIMIT), Tag("count")] | Annotated[Literal["never"], Tag("never")],
+    Discriminator(lambda given: "never" if isinstance(given, str) else "count"),
+]
+
+
 class GpuShareSpec(Strict):
     """The part of a GPU that a task has to itself, enforced by NVIDIA's Multi-Process Service (MPS)."""
 

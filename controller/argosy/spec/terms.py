@@ -66,6 +66,7 @@ def terms_of(spec: RunSpec) -> RunTerms:
         output=spec.output or "",
         tags=tuple(spec.tags.items()),
         attempt_limit=spec.retry_strategy.attempts,
+        alike_limit=0 if (alike := spec.retry_strategy.stop_after_alike) == "never" else alike,
         exit_rules=(*rules, *(_RUNNER_RULES if needs_runner else ())),
         attempt_timeout_s=float(spec.timeout.attempt_duration_seconds or 0) if spec.timeout else 0.0,
         duration_limit_s=float(spec.timeout.run_duration_seconds or 0) if spec.timeout else 0.0,

@@ -11,6 +11,7 @@ from argosy.spec.fields import (
     RULE_LIMIT,
     RUN_LIMIT_S,
     TIMEOUT_LIMIT_S,
+    AlikeCount,
     ExitCodeGlob,
     ReasonGlob,
     Strict,
@@ -36,6 +37,11 @@ class RetrySpec(Strict):
     )
     evaluate_on_exit: Annotated[list[ExitRuleSpec], Field(max_length=RULE_LIMIT)] = Field(
         default=[], description="The first matching rule decides; if none matches, the task is retried."
+    )
+    stop_after_alike: AlikeCount | None = Field(
+        default=None,
+        description="The run stops once this many tasks have failed with one reason and exit code and none has"
+        " succeeded. Default 5; never = it does not stop.",
     )
 
 

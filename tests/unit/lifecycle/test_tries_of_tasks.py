@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.lifecycle import revival
 from argosy.model.actions import StopAttempt
 from argosy.model.attempts import StopCause
 from argosy.model.events import (
     InterruptionWarned,
 )
+from argosy.model.inbox import RetryRequest
 from argosy.model.runs import RunStatus
+from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,
@@ -134,6 +137,41 @@ def test_a_run_whose_first_tasks_fail_in_the_same_way_stops_and_says_so() -> Non
     assert "failed alike (exit code 2): no such flag" in the_run(state).status_reason
     assert status_of(state, 49) is TaskStatus.CANCELLED
     assert the_run(state).final_status is RunStatus.FAILED
+
+
+def failing_alike(state: State, count: int, first: int = 0) -> None:
+    for index in range(first, first + count):
+        launched(state, index=index, number=index + 1)
+        told(state, task(index + 1, "STOPPED", 3, exit_code=2, reason="no such flag"))
+
+
+def test_a_spec_says_how_many_failures_alike_stop_its_run_and_the_reason_names_the_switch() -> None:
+    state = state_with_instance(tasks=50, retryStrategy={"attempts": 1, "stopAfterAlike": 7})
+    failing_alike(state, 6)
+    assert status_of(state, 49) is TaskStatus.PENDING
+    failing_alike(state, 1, first=6)
+    assert "retryStrategy.stopAfterAlike" in the_run(state).status_reason
+    assert status_of(state, 49) is TaskStatus.CANCELLED
+
+
+def test_a_spec_may_say_that_failures_alike_never_stop_its_run() -> None:
+    state = state_with_instance(tasks=50, retryStrategy={"attempts": 1, "stopAfterAlike": "never"})
+    failing_alike(state, 20)
+    assert status_of(state, 49) is TaskStatus.PENDING
+
+
+def test_a_retry_of_the_tasks_that_were_never_tried_counts_its_own_failures() -> None:
+    state = state_with_instance(tasks=50, retryStrategy={"attempts": 1})
+    failing_alike(state, 5)
+    run = the_run(state)
+    run.status = run.final_status
+    revival.reopen(state, RetryRequest(RUN_ID, NOW, failed=False, cancelled=True), run)
+    revival.revive(state, run, POLICY)
+    run.task_definition = "prepared"
+    failing_alike(state, 4, first=5)
+    assert status_of(state, 49) is TaskStatus.PENDING
+    failing_alike(state, 1, first=9)
+    assert status_of(state, 49) is TaskStatus.CANCELLED
 
 
 def test_different_failures_do_not_stop_the_run() -> None:

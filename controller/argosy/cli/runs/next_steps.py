@@ -27,6 +27,8 @@ def next_steps(session: Session, view: Any, delivered: bool = False) -> list[str
         steps.append(f"retry {run} {_not_done(view)} --budget {_more_money(view['budget']):g}")
     elif view["status"] in TERMINAL and view["tasks"]["failed"]:
         steps.append(f"retry {run} --failed")
+        if view["tasks"]["cancelled"] and str(view.get("statusReason")).startswith("stopped early"):
+            steps.append(f"retry {run} --cancelled")  # the tasks that were never tried
     logged = [each for each in view.get("failures", ()) if _has_log(each)]
     if logged:
         steps.append(f"logs {run} --task {logged[-1]['index']}")

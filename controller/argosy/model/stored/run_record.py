@@ -96,6 +96,7 @@ class RunRecord:
     retried: tuple[int, ...] = ()
     chosen: tuple[TaskStretch, ...] = ()
     revives: tuple[int, ...] = ()
+    failed_before: int = 0
     revived_to: int = 0
     manifest_bounds: tuple[ManifestBound, ...] = ()
     manifest_after: str = ""

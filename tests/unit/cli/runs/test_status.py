@@ -481,3 +481,13 @@ def test_a_run_says_which_share_of_a_gpu_its_tasks_have() -> None:
     assert "8,000 MiB of a GPU per task" in result.stdout, result.stderr
     result = World().answers("DescribeRun", run_view(gpus=1, gpuPart=0.25)).argosy("status", RUN_ID)
     assert "0.25 of a GPU per task" in result.stdout, result.stderr
+
+
+def test_after_a_stop_by_equal_failures_the_tasks_that_were_never_tried_are_one_command_away() -> None:
+    view = run_view(
+        status="FAILED",
+        statusReason="stopped early: the first 5 tasks failed alike (exit code 1): no such flag",
+        tasks=tasks(failed=5, cancelled=45),
+    )
+    shown = World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout
+    assert f"next: argosy retry {RUN_ID} --cancelled" in shown
