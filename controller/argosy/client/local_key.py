@@ -29,8 +29,11 @@ class LocalKey:
     region: str = ""  # home of the local mode
 
     def exports(self, endpoint: str) -> list[str]:
-        """The lines with which a shell and the programs in it reach that local mode."""
+        """The lines with which a shell and the programs in it reach that local mode, without the shell's proxies."""
+        proxies = [name for name in os.environ if name.lower() in ("http_proxy", "all_proxy")]
+        here = "127.0.0.1,localhost"
         return [
+            *(f"export {name}={here}${{{name}:+,${name}}}" for name in ("NO_PROXY", "no_proxy") if proxies),
             f"export ARGOSY_ENDPOINT_URL={endpoint}",
             f"export AWS_ENDPOINT_URL={endpoint} AWS_DEFAULT_REGION={self.region}",
             f"export AWS_ACCESS_KEY_ID={self.id} AWS_SECRET_ACCESS_KEY={self.secret}",

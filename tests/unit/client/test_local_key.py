@@ -155,6 +155,18 @@ def test_the_command_finds_it_and_says_so() -> None:
     assert said.splitlines()[0] == f"Using the local mode at {clients.endpoint}; --profile NAME uses AWS."
 
 
+def test_a_shell_with_proxies_is_told_to_go_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the AWS CLI and other programs, whose clients are not ours."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "example.com")
+    assert not [line for line in KEY.exports("http://127.0.0.1:4566") if "PROXY" in line]
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    text = "\n".join([*KEY.exports("http://127.0.0.1:4566"), "echo $NO_PROXY $no_proxy"])
+    shell = subprocess.run(["sh", "-ec", text], capture_output=True, text=True, check=True)
+    assert shell.stdout.split() == ["127.0.0.1,localhost,example.com", "127.0.0.1,localhost"]
+
+
 def test_no_proxy_stands_between_a_program_and_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """HTTP_PROXY without NO_PROXY, as companies set it; nothing listens there."""
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
