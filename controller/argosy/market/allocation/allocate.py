@@ -16,7 +16,7 @@ Example: 40 tasks of 1 vCPU and 1 GiB, 20 of 0.5 vCPU and 6 GiB, on instances of
 vCPUs and 32 GiB for 0.16 USD. Bought shape by shape they cost 0.80 + 0.64 USD per hour. Five large instances with 6 and
 4 tasks each, another with 8 of the first shape, and a small one cost 1.00 USD, which is also the bound.
 
->>> from argosy.market.allocation.problem import Offered
+>>> from argosy.market.allocation.problem import Offered, TaskShapes
 >>> offered = Offered.of([(2048, 4096, 0), (8192, 32768, 0)], [0.04, 0.16], [100, 100], [0, 1])
 >>> tasks = TaskShapes.of([(1024, 1024, 0), (512, 6144, 0)], [40, 20])
 >>> found = allocate(Problem(offered, tasks))
