@@ -45,6 +45,7 @@ DRAWN = "[...document.querySelectorAll('canvas')].every(each => each.dataset.dra
 PAGES = ["/", "/cluster", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
 PAGES += [f"/runs/{RUN_ID}/tasks?sort=-duration&attempts=1"]
 PAGES += [f"/runs/{RUN_ID}/tasks/3"]
+PAGES += [f"/runs/{RUN_ID}/retry"]
 PAGES += ["/queues", "/services", "/services/web", "/services/new", "/schedules", "/schedules/often"]
 AT = "2026-11-21T06:00:00Z"
 HOSTILE = "</script><script>window.hit=1</script><img src=x onerror=window.hit=1>"
@@ -259,6 +260,18 @@ def test_a_log_follows_its_task_until_the_reader_scrolls_up(page: Tab) -> None:
                 assert page.value(at_end)
                 page.value(f"{box}.scrollTop = 100")
         assert page.value(f"{box}.scrollTop") == 100
+    assert page.complaints == []
+
+
+def test_a_run_is_retried_from_its_page_by_two_clicks(page: Tab) -> None:
+    shown = looks()
+    api: Any = shown.access.api
+    with site(page, shown, f"/runs/{RUN_ID}"):
+        page.value("document.querySelector('a.act').click()")
+        page.until("document.querySelector('form button') !== null")
+        page.value("document.querySelector('form button').click()")
+        page.until("document.querySelector('h1')?.textContent.startsWith('digits') === true")
+    assert f"retry {RUN_ID} ['failed']" in api.asked
     assert page.complaints == []
 
 

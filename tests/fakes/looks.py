@@ -167,6 +167,14 @@ class Api:
         found += [{**about, "attempt": 1 + len(found), "reason": None, "exitCode": None} | self.live]
         return {"runId": run_id, "index": index, "status": "FAILED", "attempts": found, "attemptsLeftOut": 0}
 
+    def cancel(self, run_id: str, reason: str | None, dependents: bool = False) -> JSON:
+        self.asked.append(f"cancel {run_id} {reason}")
+        return self.view
+
+    def retry(self, run_id: str, wanted: JSON, client_token: str) -> JSON:
+        self.asked.append(f"retry {run_id} {[name for name, is_meant in wanted.items() if is_meant]}")
+        return self.view
+
     def explain(self, run_id: str, index: int | None) -> JSON:
         self.asked.append("explain")
         return {"sentence": "nothing waits"}

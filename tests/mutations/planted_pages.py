@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argosy.figures import history, markup
 from argosy.loopback import server
-from argosy.ui import pages
+from argosy.ui import guard, pages
 from tests.mutations.catalogue import Patch, planted, scenario
 
 RUN_PAGE = "tests.unit.figures.test_run_page"
@@ -33,3 +33,11 @@ def amended_attempts_are_drawn_twice(patch: Patch) -> None:
 def strangers_may_look(patch: Patch) -> None:
     patch.setattr(pages, "stranger", lambda environ: None)
     patch.setattr(server, "stranger", lambda environ: None)
+
+
+@planted(
+    "a form's token counts again and again",
+    check=scenario("tests.unit.ui.test_guard", "test_only_the_newest_forms_have_a_token"),
+)
+def confirmations_count_twice(patch: Patch) -> None:
+    patch.setattr(guard.Guard, "spent", lambda self, action, given: self.token_for(action) == given)

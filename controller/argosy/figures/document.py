@@ -251,6 +251,7 @@ def served(page: Page, address: str, title: str, poll_s: float) -> str:
         element("meta", name="color-scheme", content="light dark"),
         element("title", page.title),
         element("link", rel="stylesheet", href="/static/page.css"),
+        element("link", rel="stylesheet", href="/static/served.css"),
         element("link", rel="icon", href="data:,"),
         element("script", Markup(""), type="module", src="/static/dense.js"),
         element("script", Markup(""), type="module", src="/static/live.js"),

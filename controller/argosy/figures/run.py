@@ -146,7 +146,7 @@ def _steps(view: View) -> list[tuple[str, str]]:
     if view["status"] not in TERMINAL:
         return [("Follow it:", f"argosy watch {run}"), ("Stop it:", f"argosy cancel {run}")]
     steps = [("Results:", f"argosy results {run} --download out")]
-    return [*steps, ("Retry what failed:", f"argosy retry {run}")] if view["tasks"]["failed"] else steps
+    return [*steps, ("Retry what failed:", f"argosy retry {run} --failed")] if view["tasks"]["failed"] else steps
 
 
 def _figures(

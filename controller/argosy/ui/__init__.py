@@ -1,1 +1,1 @@
-"""A deployment in a browser of this machine. Entry: `serving.serve`; read-only."""
+"""A deployment in a browser of this machine. Entry: `serving.serve`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
@@ -17,6 +18,7 @@ from urllib.parse import parse_qs
 from argosy.loopback.server import Environ
 
 PARAMETER = "token"  # of the first address
+_ACTIONS_KEPT = 256  # tokens of forms, the newest
 
 
 @dataclass
@@ -26,6 +28,24 @@ class Guard:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     _cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _actions: OrderedDict[str, str] = field(default_factory=OrderedDict)
+
+    def token_for(self, action: str) -> str:
+        """The secret of a form for one action on one run; the same until it is used."""
+        with self._lock:
+            token = self._actions.setdefault(action, secrets.token_urlsafe(32))
+            while len(self._actions) > _ACTIONS_KEPT:
+                self._actions.popitem(last=False)
+        return token
+
+    def spent(self, action: str, given: str) -> bool:
+        """Whether that is the action's token; it counts once."""
+        with self._lock:
+            token = self._actions.get(action, "")
+            if not token or not hmac.compare_digest(given.encode(), token.encode()):
+                return False
+            del self._actions[action]
+        return True
 
     def knows(self, environ: Environ) -> bool:
         """Whether the request brings the cookie."""

@@ -32,6 +32,11 @@ class AnswersKept:
                 self._found[key] = self.now(), found
             return cast("T", found)
 
+    def forget(self) -> None:
+        """Something has changed: every answer is read again."""
+        with self._guard:
+            self._found.clear()
+
 
 def known(read: Callable[[], T]) -> T | None:
     """None if the deployment is older than the action, or cannot answer just now: the rest of the page remains."""

@@ -20,10 +20,11 @@ from argosy.client.errors import InvalidInput, is_from_aws
 from argosy.client.failures import KINDS_READ, FailuresAlike, kinds_of, with_last_lines
 from argosy.client.gpu_use import advice, uses_of
 from argosy.client.price_history import history
-from argosy.client.progress import TERMINAL
+from argosy.client.progress import CANCELLING, TERMINAL
 from argosy.client.run_names import run_id_of
 from argosy.figures.checkpoints import checkpoints
 from argosy.figures.cluster import cluster_page
+from argosy.figures.confirmation import CANCEL, RETRY
 from argosy.figures.document import Figure, Page
 from argosy.figures.gpu_use import gpu_use
 from argosy.figures.history import Attempts, attempts_of
@@ -187,7 +188,12 @@ class Looks:
 def _linked(page: Page) -> Page:
     """The page of a run leads to its tasks, its service and the queues; a report, which is a file, cannot."""
     tasks = element("a", "as a table", href=f"/runs/{page.heading}/tasks")
-    return replace(page, facts=[*((what, _link(what, said)) for what, said in page.facts), ("tasks", tasks)])
+    facts: list[tuple[str, Content]] = [(what, _link(what, said)) for what, said in page.facts]
+    facts.append(("tasks", tasks))
+    action = RETRY if page.status in TERMINAL else CANCEL
+    if page.status not in ("SUCCEEDED", CANCELLING) and SERVICE not in dict(page.facts):
+        facts.append(("change", element("a", f"{action}…", href=f"/runs/{page.heading}/{action}", class_="act")))
+    return replace(page, facts=facts)
 
 
 def _link(what: str, said: Content) -> Content:

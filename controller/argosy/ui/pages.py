@@ -16,11 +16,16 @@ from argosy.figures import document
 from argosy.figures.document import Figure, Page
 from argosy.figures.markup import element
 from argosy.loopback.server import Environ, StartResponse, stranger
-from argosy.ui import services, tasks
+from argosy.ui import actions, services, tasks
 from argosy.ui.guard import PARAMETER, Guard
 from argosy.ui.looks import SPANS, Looks, NoSuchPage
 
-_STATIC = {"/static/page.css": "text/css", "/static/dense.js": "text/javascript", "/static/live.js": "text/javascript"}
+_STATIC = {
+    "/static/page.css": "text/css",
+    "/static/served.css": "text/css",
+    "/static/dense.js": "text/javascript",
+    "/static/live.js": "text/javascript",
+}
 _POLL_S, _SLOW_POLL_S = 3.0, 15.0
 _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile("/"), Looks.runs, _POLL_S),
@@ -35,6 +40,7 @@ _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile("/schedules"), services.schedules, _SLOW_POLL_S),
     (re.compile(r"/schedules/([a-z0-9-]{1,64})", re.ASCII), services.schedule, _SLOW_POLL_S),
 )
+_ACTION = re.compile(r"/runs/([a-z0-9-]{1,100})/(cancel|retry)", re.ASCII)
 _BY_QUERY = (tasks.tasks, tasks.task)  # pages that depend on the query of their address
 _VERSIONS_KEPT = 64
 _POLICY = (
@@ -44,7 +50,7 @@ _POLICY = (
 _ALWAYS = (
     ("Content-Security-Policy", _POLICY),
     ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
+    ("Referrer-Policy", "same-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cache-Control", "no-store"),
@@ -83,9 +89,11 @@ class Pages:
     def _answer(self, environ: Environ) -> Answer:
         if (why := stranger(environ)) is not None:
             return Answer(HTTPStatus.FORBIDDEN, f"{why}\n".encode())
+        path, query = str(environ["PATH_INFO"]), str(environ["QUERY_STRING"])
+        if environ["REQUEST_METHOD"] == "POST" and (action := _ACTION.fullmatch(path)) is not None:
+            return self._acted(environ, *action.groups())
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return Answer(HTTPStatus.METHOD_NOT_ALLOWED, b"this page only reads\n", headers=(("Allow", "GET, HEAD"),))
-        path, query = str(environ["PATH_INFO"]), str(environ["QUERY_STRING"])
         if not self.guard.knows(environ):
             return self._let_in(environ, path)
         if f"{PARAMETER}=" in query:  # it is known here: the address need not hold it any longer
@@ -101,6 +109,25 @@ class Pages:
             return Answer(HTTPStatus.FORBIDDEN, said.encode())
         return Answer(HTTPStatus.SEE_OTHER, headers=(("Location", path), ("Set-Cookie", cookie)))
 
+    def _acted(self, environ: Environ, run_id: str, action: str) -> Answer:
+        """Nothing happens without the cookie and the token of the confirmation."""
+        try:
+            done = self.guard.knows(environ) and actions.carry_out(self.looks, self.guard, environ, run_id, action)
+        except Exception as fault:
+            page = _refused(fault)
+            if page is None:
+                raise
+            return Answer(HTTPStatus.CONFLICT, self._served(page, f"/runs/{run_id}/{action}", _SLOW_POLL_S), _HTML)
+        if not done:
+            said = (
+                f"Nothing was changed: open /runs/{run_id}/{action} and confirm there. Each confirmation works once.\n"
+            )
+            return Answer(HTTPStatus.FORBIDDEN, said.encode())
+        return Answer(HTTPStatus.SEE_OTHER, headers=(("Location", f"/runs/{run_id}"),))
+
+    def _served(self, page: Page, path: str, poll_s: float) -> bytes:
+        return document.served(page, path, self.title, poll_s).encode()
+
     def _page(self, environ: Environ, path: str, query: str) -> Answer:
         status, (first, _, rest) = HTTPStatus.OK, query.partition("&")
         wants_changes = first == "changes"
@@ -109,20 +136,22 @@ class Pages:
         except NoSuchPage as why:
             page, poll_s, status = _said("Not here", str(why)), _SLOW_POLL_S, HTTPStatus.NOT_FOUND
         except Exception as fault:
-            if not isinstance(fault, ArgosyError) and not is_from_aws(fault):
+            refused = _refused(fault)
+            if refused is None:
                 raise
-            refusal = fault if isinstance(fault, ArgosyError) else from_aws(fault)
-            page, poll_s, status = _said("No answer", refusal.message), _SLOW_POLL_S, HTTPStatus.BAD_GATEWAY
+            page, poll_s, status = refused, _SLOW_POLL_S, HTTPStatus.BAD_GATEWAY
         if wants_changes:
             return (
                 self.changes(page, environ.get("HTTP_IF_NONE_MATCH", "")) if status == HTTPStatus.OK else Answer(status)
             )
-        return Answer(status, document.served(page, path, self.title, poll_s).encode(), _HTML)
+        return Answer(status, self._served(page, path, poll_s), _HTML)
 
     def _at(self, path: str, query: str) -> tuple[Page, float]:
         """The page, and its refresh interval in seconds. Raises NoSuchPage."""
         if path in SPANS:
             return self.looks.cluster(path), _SLOW_POLL_S
+        if (found := _ACTION.fullmatch(path)) is not None:
+            return actions.confirmation(self.looks, self.guard, *found.groups()), _SLOW_POLL_S
         for pattern, page, poll_s in _PAGES:
             if (found := pattern.fullmatch(path)) is not None:
                 return page(self.looks, *found.groups(), *([query] if page in _BY_QUERY else [])), poll_s
@@ -145,6 +174,14 @@ class Pages:
         drawn = ", ".join(f"{json.dumps(key)}: {data[key]}" for key in changed if key in data)
         body = f'{{"parts": {json.dumps({key: parts[key] for key in changed})}, "data": {{{drawn}}}}}'
         return Answer(HTTPStatus.OK, body.encode(), _JSON, (("ETag", version),))
+
+
+def _refused(fault: Exception) -> Page | None:
+    """What AWS or the deployment said; None for a fault of ours."""
+    if not isinstance(fault, ArgosyError) and not is_from_aws(fault):
+        return None
+    refusal = fault if isinstance(fault, ArgosyError) else from_aws(fault)
+    return _said("No answer", refusal.message)
 
 
 def _said(heading: str, sentence: str) -> Page:

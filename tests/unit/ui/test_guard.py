@@ -1,4 +1,4 @@
-"""Only the browser that opened the printed address may read, and no request may change anything."""
+"""Only the browser that opened the printed address may read, and only a confirmation on a page changes anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from argosy.client.errors import ArgosyError
 from argosy.loopback.server import WsgiServer
 from argosy.ui.guard import Guard
 from argosy.ui.pages import Pages
-from tests.fakes.cli import refusal
+from tests.fakes.cli import RUN_ID, refusal, tasks
 from tests.fakes.looks import looks
 
 pytestmark = pytest.mark.slow
@@ -36,13 +36,14 @@ class Site:
     token: str
     jar: str = ""
     asked: list[str] = field(default_factory=list)
+    api: Any = None
 
-    def ask(self, path: str, method: str = "GET", **headers: str) -> Reply:
+    def ask(self, path: str, method: str = "GET", body: str | None = None, **headers: str) -> Reply:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         given = {name.replace("_", "-"): value.replace("PORT", str(self.port)) for name, value in headers.items()}
         if self.jar:
             given.setdefault("Cookie", self.jar)
-        connection.request(method, path, headers=given)
+        connection.request(method, path, body, headers=given)
         reply = connection.getresponse()
         answer = Reply(reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read().decode())
         connection.close()
@@ -53,14 +54,27 @@ class Site:
         self.jar = reply.headers.get("set-cookie", "").partition(";")[0]
         return reply
 
+    def confirm(self, action: str, form: str = "", **headers: str) -> Reply:
+        """As a browser does after the question; TOKEN in the form is the page's."""
+        path = f"/runs/{RUN_ID}/{action}"
+        [token] = re.findall('name="token" value="([^"]+)"', self.ask(path).text)
+        given = {"Origin": f"http://127.0.0.1:{self.port}", "Sec_Fetch_Site": "same-origin"} | headers
+        return self.ask(path, "POST", (form or "token=TOKEN").replace("TOKEN", token), **given)
+
+    @property
+    def changes(self) -> list[str]:
+        return [each for each in self.asked if each.startswith(("cancel", "retry"))]
+
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    guard = Guard()
-    server = WsgiServer(Pages(looks(), guard, "argosy in us-east-1"))
+    guard, shown = Guard(), looks()
+    api: Any = shown.access.api
+    api.view = {**api.view, "tasks": tasks(running=3, pending=2, failed=4)}
+    server = WsgiServer(Pages(shown, guard, "argosy in us-east-1"))
     server.start()
     try:
-        yield Site(server.port, guard.token)
+        yield Site(server.port, guard.token, asked=api.asked, api=api)
     finally:
         server.close()
 
@@ -184,6 +198,103 @@ def test_a_page_has_no_inline_script_or_style_for_the_policy_to_refuse(site: Sit
         for attributes, content in re.findall(r"<script([^>]*)>(.*?)</script>", text, flags=re.DOTALL):
             assert 'type="application/json"' in attributes or not content
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=", text)
+
+
+def test_a_run_is_cancelled_after_a_confirmation_which_counts_once(site: Site) -> None:
+    site.enter()
+    site.api.view |= {"status": "RUNNING"}
+    assert f'href="/runs/{RUN_ID}/cancel"' in site.ask(f"/runs/{RUN_ID}").text
+    page = site.ask(f"/runs/{RUN_ID}/cancel").text
+    assert "3 live tasks will be stopped, and 2 will never start." in page
+    assert site.ask(f"/runs/{RUN_ID}/cancel").text == page  # a tab that looks again invalidates no form
+    assert site.changes == []
+    [token] = re.findall('name="token" value="([^"]+)"', page)
+    done = site.confirm("cancel", "token=TOKEN&reason=too+late%C3%A9")
+    assert (done.status, done.headers["location"]) == (303, f"/runs/{RUN_ID}")
+    again = site.ask(f"/runs/{RUN_ID}/cancel", "POST", f"token={token}", Origin=f"http://127.0.0.1:{site.port}")
+    assert again.status == 403
+    assert site.changes == [f"cancel {RUN_ID} too lateé"]
+
+
+def test_what_failed_is_retried_after_a_confirmation(site: Site) -> None:
+    site.enter()
+    assert f'href="/runs/{RUN_ID}/retry"' in site.ask(f"/runs/{RUN_ID}").text
+    assert "4 failed tasks" in site.ask("/runs/last/retry").text
+    nothing = site.confirm("retry")
+    assert nothing.status == 409
+    assert "Choose the failed tasks" in nothing.text
+    assert site.confirm("retry", "token=TOKEN&failed=yes").status == 303
+    assert site.changes == [f"retry {RUN_ID} ['failed']"]
+
+
+def test_a_run_that_cannot_be_changed_has_no_form(site: Site) -> None:
+    site.enter()
+    assert "<button" not in site.ask(f"/runs/{RUN_ID}/cancel").text  # it has ended
+    site.api.view |= {"status": "RUNNING"}
+    site.ask("/runs/other/retry")
+    assert "<button" not in site.ask(f"/runs/{RUN_ID}/retry").text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Host": "evil.example:PORT", "Origin": "http://evil.example:PORT"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Cookie": ""},
+        {"Cookie": "argosy-PORT=x"},
+    ],
+)
+def test_a_hostile_page_changes_nothing_even_if_it_knows_the_token(site: Site, headers: Headers) -> None:
+    site.enter()
+    reply = site.confirm("retry", "token=TOKEN&failed=yes", **headers)
+    assert (reply.status, site.changes) == (403, [])
+
+
+@pytest.mark.parametrize(
+    "form", ["failed=yes", "token=&failed=yes", "token=x", "token=%ff", "&".join(["a=1"] * 30), "token"]
+)
+def test_a_form_without_the_token_of_its_page_changes_nothing(site: Site, form: str) -> None:
+    site.enter()
+    assert (site.confirm("retry", form).status, site.changes) == (403, [])
+
+
+def test_a_token_counts_for_its_own_action_and_run_only_and_never_in_an_address(site: Site) -> None:
+    site.enter()
+    [token] = re.findall('name="token" value="([^"]+)"', site.ask(f"/runs/{RUN_ID}/retry").text)
+    own = {"Origin": f"http://127.0.0.1:{site.port}"}
+    form = f"token={token}&failed=yes"
+    for path in (f"/runs/{RUN_ID}/cancel", "/runs/last/retry", "/runs/other-261121-062733-k3f9/retry"):
+        assert site.ask(path, "POST", form, **own).status == 403
+    assert site.ask(f"/runs/{RUN_ID}/retry?{form}", **own).status == 303  # as for every page: the query is dropped
+    assert site.ask(f"/runs/{RUN_ID}/retry?{form}", "POST", "", **own).status == 403
+    assert site.ask(f"/runs/{RUN_ID}/retry", "POST", form).status == 403  # no browser leaves the origin out
+    assert site.changes == []
+    assert site.ask(f"/runs/{RUN_ID}/retry", "POST", form, **own).status == 303
+
+
+def test_a_change_that_the_deployment_refuses_is_reported_on_the_page(site: Site) -> None:
+    site.enter()
+
+    def refused(*given: Any) -> Any:
+        raise ArgosyError("the run belongs to an environment")
+
+    site.api.retry = refused
+    reply = site.confirm("retry", "token=TOKEN&failed=yes")
+    assert reply.status == 409
+    assert "belongs to an environment" in reply.text
+
+
+def test_only_the_newest_forms_have_a_token() -> None:
+    guard = Guard()
+    first = guard.token_for("cancel 0")
+    newest = [guard.token_for(f"cancel {number}") for number in range(1, 300)][-1]
+    assert not guard.spent("cancel 0", first)
+    assert guard.spent("cancel 299", newest)
+    assert not guard.spent("cancel 299", newest)
 
 
 def test_a_change_is_asked_for_with_the_filters_of_the_page(site: Site) -> None:

@@ -24,7 +24,7 @@ def ui(
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port; 0 chooses a free one.")] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address.")] = False,
 ) -> None:
-    """Runs, cluster and prices in your browser; read-only, until Ctrl-C."""
+    """Runs, cluster and prices in your browser, until Ctrl-C."""
     from argosy.ui.looks import Looks
     from argosy.ui.serving import serve
 

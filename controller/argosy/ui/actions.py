@@ -1,0 +1,44 @@
+"""The changes that a page may ask for: each after a confirmation, with a token that counts once."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+from argosy.client.errors import InvalidInput
+from argosy.figures.confirmation import CANCEL, TOKEN, confirmation_page
+from argosy.figures.document import Page
+from argosy.loopback.server import Environ
+from argosy.ui.guard import Guard
+from argosy.ui.looks import Looks
+
+MOST_BYTES = 10_000  # of a form
+
+
+def confirmation(looks: Looks, guard: Guard, run: str, action: str) -> Page:
+    """The question; nothing is changed. The form names the run by its id. Raises NoSuchPage for an unknown run."""
+    view = looks.found(looks.meant(run))
+    return confirmation_page(view, action, guard.token_for(f"{action} {view['runId']}"))
+
+
+def carry_out(looks: Looks, guard: Guard, environ: Environ, run_id: str, action: str) -> bool:
+    """Whether the form had the token of this action on this run; only then is anything done. Raises ArgosyError if the
+    deployment refuses."""
+    if environ.get("HTTP_ORIGIN") is None:  # browsers send it with every form; another origin was refused before
+        return False
+    body = environ["wsgi.input"].read(MOST_BYTES).decode("ascii", "replace")
+    try:
+        form = {name: values[-1] for name, values in parse_qs(body, max_num_fields=10).items()}
+    except ValueError:
+        return False
+    token = form.get(TOKEN, "")
+    if not guard.spent(f"{action} {run_id}", token):
+        return False
+    if action == CANCEL:
+        looks.access.api.cancel(run_id, form.get("reason") or None)
+    else:
+        wanted = {name: name in form for name in ("failed", "cancelled")}
+        if not any(wanted.values()):
+            raise InvalidInput("Choose the failed tasks, the cancelled ones, or both.")
+        looks.access.api.retry(run_id, wanted, token)
+    looks.kept.forget()
+    return True
