@@ -184,6 +184,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("local --state mine --fresh", {"state": Path("mine"), "fresh": True}),
     ("local --no-state --key mine:a-long-secret", {"no_state": True, "key": "mine:a-long-secret"}),
     ("local --pretend-gpus", {"pretend_gpus": True}),
+    ("local --processes 6", {"processes": 6}),
     ("local --reading all", {"reading": ["all"]}),
     ("local --python x=python --python y=python3", {"python": ["x=python", "y=python3"]}),
     ("local --runtime docker --base-image mine:1", {"runtime": "docker", "base_image": "mine:1"}),
