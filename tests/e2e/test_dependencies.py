@@ -60,4 +60,11 @@ def test_a_fault_in_the_last_file_starts_none_of_them(local: Cluster, tmp_path: 
     done = shell(local, "argosy submit prepare.yaml square.yaml --set array.size=2", tmp_path)
     assert done.returncode == 2
     assert "--set applies to one file, but 2 were given." in done.stderr
+    for text, name in _SPEC.findall(PAGE.read_text(encoding="utf-8")):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    square = (tmp_path / "square.yaml").read_text()
+    (tmp_path / "square.yaml").write_text(re.sub(r"array: \{size: \d+\}", "array: {size: 2}", square))
+    done = shell(local, "argosy submit prepare.yaml square.yaml total.yaml -d", tmp_path)
+    assert done.returncode == 2
+    assert "N_TO_N needs as many tasks in both runs" in done.stderr
     assert local.ask("ListRuns")["runs"] == before

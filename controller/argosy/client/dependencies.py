@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -27,6 +27,16 @@ def with_run_ids(spec: Spec, id_of: Callable[[str], str]) -> dict[str, Any]:
         for each in spec["dependsOn"]
     ]
     return {**spec, "dependsOn": entries}
+
+
+def of_other_sizes(spec: Spec, sizes: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """(field, fault) of each dependency task by task on a run of another number of tasks. sizes: by name, of the runs
+    that are submitted with it."""
+    for place, each in enumerate(spec.get("dependsOn") or ()):
+        other, own = sizes.get(each["run"]), sizes[spec["name"]]
+        if each.get("type") == "N_TO_N" and other not in (None, own):
+            counted = f"{each['run']} has {other:,} tasks and this run {own:,}"
+            yield f"dependsOn[{place}].type", f"N_TO_N needs as many tasks in both runs: {counted}"
 
 
 def in_order(specs: Sequence[Spec]) -> list[int]:

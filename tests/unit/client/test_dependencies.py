@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.client.dependencies import in_order, with_run_ids
+from argosy.client.dependencies import in_order, of_other_sizes, with_run_ids
 from argosy.client.errors import InvalidInput
 
 
@@ -50,3 +50,12 @@ def test_names_become_ids_and_all_else_stays() -> None:
         7,
     ]
     assert with_run_ids({"name": "c"}, lambda name: "never") == {"name": "c"}
+
+
+def test_runs_of_one_command_that_pair_their_tasks_have_equally_many() -> None:
+    pairs = {"name": "b", "dependsOn": [{"run": "a", "type": "N_TO_N"}, {"run": "elsewhere", "type": "N_TO_N"}]}
+    [(path, fault)] = of_other_sizes(pairs, {"a": 4, "b": 3})
+    assert path == "dependsOn[0].type"
+    assert "a has 4 tasks and this run 3" in fault
+    assert not [*of_other_sizes(pairs, {"a": 3, "b": 3})]
+    assert not [*of_other_sizes({"name": "b", "dependsOn": [{"run": "a"}]}, {"a": 4, "b": 3})]

@@ -25,14 +25,20 @@ View = Mapping[str, Any]
 
 def submit_together(session: Session, files: Sequence[Path], submission: Submission, changes: SpecChanges) -> None:
     """Submit all of them, and follow each to its end."""
-    from argosy.client.dependencies import in_order
+    from argosy.client.dependencies import in_order, of_other_sizes
+    from argosy.spec.faults import Fault
 
     if changes.as_typed():
         raise CliError(f"{changes.as_typed()[0]} applies to one file, but {len(files)} were given.")
     loaded = [load(file) for file in files]
     order = in_order([spec for spec, _ in loaded])
+    sizes: dict[str, int] = {}
     for file, (spec, document) in zip(files, loaded, strict=True):
-        sent(session.api.validate, _by_itself(spec, [each for each, _ in loaded]), str(file), document)
+        valid = sent(session.api.validate, _by_itself(spec, [each for each, _ in loaded]), str(file), document)
+        sizes[spec["name"]] = valid["tasks"]
+    for file, (spec, document) in zip(files, loaded, strict=True):
+        if faults := [Fault(path, message) for path, message in of_other_sizes(spec, sizes)]:
+            raise SpecRefused(str(file), document.placed(faults), spec, document)
     token = submission.client_token or session.tools.new_token()
     views: dict[str, Any] = {}
     for place in order:
