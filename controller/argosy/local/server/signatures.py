@@ -175,7 +175,7 @@ def _seconds(text: str) -> float:
 
 def _must_equal(expected: str, signature: str) -> None:
     if not hmac.compare_digest(expected.encode(), signature.encode()):
-        says = f"The request signature does not match: it was made with another secret key, or changed since. {HINT}"
+        says = f"The request signature does not match: it was made with another secret key, or changed since: {HINT}"
         raise NotSignedWell("InvalidSignatureException", says)
 
 
