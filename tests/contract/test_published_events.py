@@ -91,7 +91,10 @@ def test_what_the_emulator_sends_has_members_and_types_of_awss_events_only() -> 
     made.ec2.recommend_rebalance(first["ec2InstanceId"])
     made.interrupt(first["ec2InstanceId"])
     made.run_for(600)
-    assert {each["detail-type"] for each in made.events} >= KINDS.keys() - {"EC2 Fleet Information"}
+    assert {each["detail-type"] for each in made.events} >= KINDS.keys() - {
+        "EC2 Fleet Information",
+        "EC2 Capacity Reservation Instance Interruption Warning",  # tests/unit/emulator/ec2/test_reservations.py
+    }
     assert sorted({fault for message in made.events for fault in faults_of(message)}) == []
 
 

@@ -99,7 +99,7 @@ def demo_outcome(seed: int) -> Outcome:
     its tasks. The machine is loaded, so tasks take up to twice what they should."""
     first, second = (load(IMAGES / f"digits/{name}.yaml")[0] for name in ("run", "run-gpu"))
     types = [name for names in LOCAL_TYPES.values() for name in names]
-    prices, patience = walking_prices(load_catalogue()), {**EAGER_POLICY, "linger_s": 10.0}
+    prices, patience = walking_prices(load_catalogue()), {**EAGER_POLICY, "linger_s": 10.0, "machine_programs": 4}
     cluster = Controlled(types=types, prices=prices, tick_s=0.5, starts_s=0.3, **patience)
     plan = planned(cluster, first, types)
     chance = Chance(seed, 6.5, 13.0)

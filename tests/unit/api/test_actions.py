@@ -49,7 +49,7 @@ ACTIONS = (
         ({"action": "DescribeRun"}, [("runId", "is required")]),
         ({"action": "DescribeRun", "runId": 5, "include": ["logs"], "maxResults": 0}, [
             ("runId", "must be text (in quotes), not the number 5"),
-            ("include[0]", "must be 'tasks', 'cost' or 'standing', not the text \"logs\""),
+            ("include[0]", "must be 'tasks', 'statuses', 'cost' or 'standing', not the text \"logs\""),
             ("maxResults", "must be at least 1"),
         ]),
         ({"action": "ListRuns", "maxResults": 101}, [("maxResults", "must be at most 100")]),

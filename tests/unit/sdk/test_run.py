@@ -183,7 +183,8 @@ def test_all_attempts_are_rows() -> None:
     rows = run_of(world).attempts()
     assert len(rows) == 40
     assert set(rows[0]) == {
-        *("index", "attempt", "outcome", "exitCode", "reason", "instance", "startedAt", "stoppedAt", "pullSeconds"),
+        *("index", "attempt", "program", "outcome", "exitCode", "reason", "instance"),
+        *("startedAt", "stoppedAt", "pullSeconds"),
     }
     assert {row["outcome"] for row in rows} <= {"succeeded", "failed", "interrupted", "lost", "running", "cancelled"}
     assert view["attempts"] >= 40
