@@ -347,6 +347,14 @@ def documents() -> list[Path]:
     return [path for path in files() if path.suffix == ".md"]
 
 
+def test_every_decision_has_a_number_of_its_own_which_its_heading_repeats() -> None:
+    records = sorted((ROOT / "docs/maintainers/decisions").glob("*.md"))[1:]  # without the template
+    numbers = [int(each.name[:4]) for each in records]
+    assert numbers == sorted({*numbers})
+    headings = [each.read_text().partition(".")[0] for each in records]
+    assert headings == [f"# {number}" for number in numbers]
+
+
 def commands_in(text: str, command: str) -> set[str]:
     """The words that follow `command` in code: inside backticks, or in a fenced block. `argosy boot:` begins a line of
     the console."""
