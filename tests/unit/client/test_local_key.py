@@ -201,12 +201,20 @@ for path, proof in calls:
 """
 
 
+def python_of_all() -> str | None:
+    """An interpreter that every user of the machine may run: root's own versions lie in a folder that is closed."""
+    for each in (Path(sys.executable).resolve(), Path("/usr/bin/python3").resolve()):
+        if each.exists() and all(place.stat().st_mode & stat.S_IXOTH for place in (each, *each.parents)):
+            return str(each)
+    return None
+
+
 @pytest.mark.slow
 def test_another_user_of_the_machine_neither_reads_the_key_nor_starts_anything(data: Path) -> None:
     """As another user where the tests run as root; else the same calls, which end before any key is looked at."""
-    is_root = os.geteuid() == 0
+    shared = python_of_all() if os.geteuid() == 0 else None
     with published(KEY, 4566, lasts=False), front(admin={"POST shutdown": lambda request: {}}) as clients:
-        command = [sys.executable, "-ISc", ATTACK, clients.endpoint, str(data)]
-        other = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if is_root else {}
+        command = [shared or sys.executable, "-ISc", ATTACK, clients.endpoint, str(data)]
+        other = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if shared else {}
         said = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/", **other)  # type: ignore[call-overload]
-    assert said.stdout.split("\n")[:-1] == ["not readable" if is_root else "1", "403", "403"]
+    assert said.stdout.split("\n")[:-1] == ["not readable" if shared else "1", "403", "403"]
