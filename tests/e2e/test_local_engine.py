@@ -22,16 +22,43 @@ from tests.e2e.cluster import WORKER, Cluster
 from tests.fakes.local_mode import local_aws
 
 pytestmark = pytest.mark.e2e
-# `sh worker.sh MODE PART`: what cluster.py's worker does, with nothing but a shell and nc.
+# `sh worker.sh MODE PART`: what cluster.py's worker does, with nothing but a shell, nc and sha256sum. Keys of HMACs are
+# hexadecimal: a variable of a shell holds no zero bytes.
 SHELL_WORKER = r"""
 echo "task $ARGOSY_TASK_INDEX sees $NVIDIA_VISIBLE_DEVICES"
 if [ "$1" = wait ]; then trap 'echo told to stop; exit 143' TERM; while :; do :; done; fi
 case "$1" in exit*) exit "${1#exit}";; esac
+bytes() { # HEX, XORED WITH
+    local hex=$1 rest
+    while [ -n "$hex" ]; do
+        rest=${hex#??}
+        printf "\\$(printf %03o $((0x${hex%"$rest"} ^ $2)))"
+        hex=$rest
+    done
+}
+digest() { /bin/busybox sha256sum | /bin/busybox cut -c 1-64; }
+hex() { /bin/busybox od -A n -v -t x1 | /bin/busybox tr -d ' \n'; }
+hmac() { # KEY TEXT
+    local key=$1 inner
+    while [ ${#key} -lt 128 ]; do key=${key}00; done
+    inner=$({ bytes "$key" 0x36; printf %s "$2"; } | digest)
+    { bytes "$key" 0x5c; bytes "$inner" 0; } | digest
+}
+
 host=${AWS_ENDPOINT_URL#http://}
 body="$ARGOSY_TASK_INDEX $NVIDIA_VISIBLE_DEVICES"
+at=$(/bin/busybox date -u +%Y%m%dT%H%M%SZ)
+day=${at%T*}
+request=$(printf 'PUT\n/%s\n\nhost:%s\nx-amz-date:%s\n\nhost;x-amz-date\nUNSIGNED-PAYLOAD' "${2#s3://}" "$host" "$at")
+text=$(printf 'AWS4-HMAC-SHA256\n%s\n%s/us-east-1/s3/aws4_request\n%s' "$at" "$day" "$(printf %s "$request" | digest)")
+key=$(printf %s "AWS4$AWS_SECRET_ACCESS_KEY" | hex)
+for each in "$day" us-east-1 s3 aws4_request "$text"; do key=$(hmac "$key" "$each"); done
 printf 'PUT /%s HTTP/1.1\r\nHost: %s\r\nContent-Type: text/plain\r\nContent-Length: %s\r\n' \
     "${2#s3://}" "$host" "${#body}" > /tmp/request
-printf 'Authorization: AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/s3/aws4_request\r\n' >> /tmp/request
+printf 'Authorization: AWS4-HMAC-SHA256 Credential=%s/%s/us-east-1/s3/aws4_request, ' \
+    "$AWS_ACCESS_KEY_ID" "$day" >> /tmp/request
+printf 'SignedHeaders=host;x-amz-date, Signature=%s\r\nx-amz-date: %s\r\n' "$key" "$at" >> /tmp/request
+printf 'x-amz-content-sha256: UNSIGNED-PAYLOAD\r\n' >> /tmp/request
 printf 'x-amz-meta-argosy-attempt: %s\r\nIf-None-Match: *\r\nConnection: close\r\n\r\n%s' \
     "$ARGOSY_TASK_ATTEMPT" "$body" >> /tmp/request
 /bin/busybox nc "${host%:*}" "${host#*:}" < /tmp/request | /bin/busybox head -n 1
