@@ -17,9 +17,12 @@ _LAUNCHED = ("network-interface", "security-group", "volume")
 WILDCARDS = (
     (":repository/*", "Runs may use any image of this account's registry."),
     ("/tasks:*", "The streams of one log group."),
-    ("/attempts/*", "Every attempt of a run has a prefix of its own, made at run time."),
+    ("/attempts/*", "Each attempt writes below a separate prefix, created at run time."),
     ("/parts/*", "A run's final objects, made at run time."),
-    ("/checkpoints/*", "Every task of a run has a prefix of its own, made at run time; its runner removes old ones."),
+    (
+        "/checkpoints/*",
+        "Each task has a separate prefix, created at run time; its runner deletes old checkpoints.",
+    ),
     ("/*/_FAILED", "The marker of a run that is tried again; runs are made at run time."),
     (":parameter/*", "The parameters of this deployment."),
     ("/images/*", "The images stack publishes one parameter an image."),

@@ -44,8 +44,9 @@ NO_START = StartUps()
 
 
 def image_key(image: str, task_definition: str) -> str:
-    """A short name of what a run's tasks need to have pulled: of its image, or of its own task definition. Two that
-    share one would cost a pull, and no more."""
+    """A short key for the image that a run's tasks pull, or for its task definition. A collision costs at most one
+    extra pull.
+    """
     return f"{zlib.crc32((image or task_definition).encode()):08x}"
 
 

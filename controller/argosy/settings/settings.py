@@ -165,7 +165,7 @@ class Settings(_SettingsModel):
     linger_s: Annotated[int, Field(alias="lingerSeconds", ge=0, le=86_400)] = 300  # an idle instance is kept this long
     linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # instead: the first glob that matches
     disk_gib: Mapping[TypeGlob, DiskGib] = Field(default_factory=dict, alias="diskGiB")  # 60, and 150 with GPUs
-    images_on_instance_storage: bool = True  # where a type has NVMe disks of its own, as large as its volume
+    images_on_instance_storage: bool = True  # if its NVMe disk is as large as the volume
     # The most tasks on an instance at a time, by the first glob that matches; otherwise what Docker's bridge takes.
     max_tasks_per_instance: Mapping[TypeGlob, MostTasks] = Field(default_factory=dict)
     # Attributes of instances that constraints may name, by globs of their types: every glob that matches gives its own.

@@ -45,11 +45,11 @@ class ProgramFolders:
 
     @cached_property
     def python(self) -> Path:
-        """The interpreter of programs that bring no other, for those without a folder of their own."""
+        """The interpreter shared by programs that neither bring one nor get an attempt folder."""
         return bare_python.make(self._python_folder)
 
     def own_python(self, program: Program, user: Path) -> Program:
-        """The program with an interpreter of its own in place of that one. user: the attempt's folder."""
+        """The program, using a private interpreter instead of the shared one. user: the attempt's folder."""
         shared = str(self._python_folder / "bin")
         path = program.environment.get("PATH", "")
         if path.partition(os.pathsep)[0] != shared:

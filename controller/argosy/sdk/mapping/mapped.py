@@ -6,8 +6,9 @@ Idea: the results own their runs. A finaliser cancels what is open when the last
 the latest when the interpreter ends. A run is submitted in a thread, which Ctrl-C does not reach. If the results have
 been left meanwhile, the thread cancels the run itself.
 
-A list of items is one run. An iterator may be endless: it is read in windows of 10,000 items, each a run of its own,
-and a window is read when the results of the one before the last have been taken.
+A list of items becomes one run. An iterator may be endless, so it is read in windows of 10,000 items, and each window
+becomes a separate run. At most two windows are in progress; the next one is read when the results of the older window
+have been taken.
 """
 
 from __future__ import annotations

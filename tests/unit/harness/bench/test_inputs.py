@@ -1,4 +1,4 @@
-"""`bench inputs` sends what it says, on a server of its own."""
+"""`bench inputs` reports the bytes that it sends to its test server."""
 
 from __future__ import annotations
 
