@@ -56,8 +56,8 @@ def test_every_command_of_the_page_works_as_it_is_typed(tmp_path: Path, environm
             typed = re.sub(r"^export ARGOSY_ENDPOINT_URL=.*$", "", block["text"], flags=re.MULTILINE)
             shell(typed, folder if folder.is_dir() else home, environment)
     assert len((folder / "primes.jsonl").read_text().splitlines()) == PRIMES_BELOW_200
-    assert (folder / "last/parts/part-0000000.jsonl").read_text() == "5\n"
-    assert (folder / "painted/parts/part-0000001.jsonl").read_text() == "paint it deep blue\n"
+    assert (folder / "last/000000/part.jsonl").read_text() == "5\n"
+    assert (folder / "painted/000001/part.jsonl").read_text() == "paint it deep blue\n"
     assert len((folder / "few.jsonl").read_text().splitlines()) == 8
     assert (folder / "few.jsonl").read_text() == (folder / "again.jsonl").read_text()
 

@@ -145,7 +145,7 @@ def _steps(view: View) -> list[tuple[str, str]]:
         return [("Follow it:", f"argosy watch {run}")]
     if view["status"] not in TERMINAL:
         return [("Follow it:", f"argosy watch {run}"), ("Stop it:", f"argosy cancel {run}")]
-    steps = [("Results:", f"argosy results {run} --download out")]
+    steps = [("Results:", f"argosy results {run} --out out")]
     return [*steps, ("Retry what failed:", f"argosy retry {run} --failed")] if view["tasks"]["failed"] else steps
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -12,6 +13,7 @@ from argosy import layout
 from argosy.client.access import Access
 from argosy.client.errors import ArgosyError, InvalidInput
 from argosy.client.progress import TERMINAL
+from argosy.client.results.files import by_task, download, result_files
 from argosy.client.results.manifest import NoManifest, open_manifest
 from argosy.client.results.merge import Merged, Part, parts_of_run, write_rows
 from argosy.model.wording import first_of
@@ -63,6 +65,16 @@ def results_of(access: Access, view: Mapping[str, Any]) -> Iterator[TaskResult]:
     for entry in manifest.entries():
         keys = tuple(key if key.startswith(prefix) else prefix + key for key in entry.get("keys") or ())
         yield TaskResult(int(entry["index"]), str(entry["status"]), bucket, keys, access)
+
+
+def copied_results(access: Access, view: Mapping[str, Any], folder: Path, is_flat: bool, partial: bool) -> list[Path]:
+    """The files in `folder`, which are there afterwards. Raises ArgosyError for a run that has not ended."""
+    if not partial:
+        _check_ended(view)
+    with explained():
+        s3 = access.client("s3")
+        files, _ = result_files(s3, view, partial)
+        return [folder / each.path for each in download(s3, by_task(files, is_flat), folder).files]
 
 
 def rows_of_run(access: Access, view: Mapping[str, Any], partial: bool) -> Iterator[Any]:

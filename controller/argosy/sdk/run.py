@@ -21,7 +21,7 @@ from argosy.client.task_indexes import stretches
 from argosy.client.waiting import RunPoller
 from argosy.sdk.errors import RunFailed, explained
 from argosy.sdk.looking import interval_of
-from argosy.sdk.results import TaskResult, frame_of, results_of, rows_of_run
+from argosy.sdk.results import TaskResult, copied_results, frame_of, results_of, rows_of_run
 
 
 def lines_of_task(access: Access, run_id: str, index: int, attempt: int | None) -> list[str]:
@@ -221,6 +221,12 @@ class RunHandle:
     def results(self) -> Iterator[TaskResult]:
         """The results of each task, in their order. Raises ArgosyError before the run has ended."""
         return results_of(self.access, self.view)
+
+    def download(self, folder: str | os.PathLike[str], *, flat: bool = False, partial: bool = False) -> list[Path]:
+        """Copy the files of all tasks to `folder/000123/NAME` (flat: `folder/000123-NAME`), and return their paths.
+        Those that an earlier call has copied are not copied again. partial: the existing ones, although the run is
+        open. Raises ArgosyError and OSError."""
+        return copied_results(self.access, self.view, Path(folder), flat, partial)
 
     def rows(self, partial: bool = False) -> Iterator[Any]:
         """All rows of all parts, in the order of the tasks. partial: the existing ones, although the run is open or

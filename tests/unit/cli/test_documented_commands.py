@@ -132,6 +132,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("runs --limit 50 --json", {"limit": 50, "wants_json": True}),
     ("runs --status cancelling --status failed", {"status": ["cancelling", "failed"]}),
     ("watch RUN --wait-timeout 1.5", {"wait_timeout": 1.5}),
+    ("results RUN --out DIR --flat", {"out": Path("DIR"), "flat": True}),
     ("results RUN --download DIR --partial", {"download": Path("DIR"), "partial": True}),
     (
         "results RUN --merge --format csv --output table.csv",

@@ -139,7 +139,7 @@ def test_a_run_without_results_does_not_mention_results() -> None:
 
 def test_next_steps_of_a_run_that_ended_well() -> None:
     result = World().answers("DescribeRun", ended()).argosy("status", RUN_ID)
-    assert f"next: argosy results {RUN_ID} --download digits-results" in result.stdout
+    assert f"next: argosy results {RUN_ID} --out digits-results" in result.stdout
 
 
 class Stacks:

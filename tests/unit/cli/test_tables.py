@@ -235,7 +235,7 @@ def test_every_view_shows_its_ids_whole_at_every_width(name: str, terminal: str,
 def test_a_command_to_type_next_is_one_line_and_so_is_an_address() -> None:
     world = World(is_terminal=True).answers("DescribeRun", ended())
     lines = world.argosy("status", RUN_ID, COLUMNS="40").stdout.splitlines()
-    assert f"next: argosy results {RUN_ID} --download digits-results" in lines
+    assert f"next: argosy results {RUN_ID} --out digits-results" in lines
     assert OUTPUT in "".join(line.strip() for line in lines)
 
 

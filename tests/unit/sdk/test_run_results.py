@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,6 +86,13 @@ def test_rows_come_in_the_order_of_the_tasks() -> None:
     world = World()
     run = run_with(world, part(world, 0, {"n": 1}, {"n": 2}), part(world, 1, {"n": 3}))
     assert list(run.rows()) == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
+def test_the_files_of_a_run_are_copied_by_task(tmp_path: Path) -> None:
+    world = World()
+    run = run_with(world, part(world, 0, {"n": 1}))
+    assert run.download(tmp_path) == [tmp_path / "000000/part.jsonl"]
+    assert run.download(str(tmp_path), flat=True)[0].read_text() == '{"n": 1}\n'
 
 
 def test_no_row_is_given_where_some_are_missing() -> None:

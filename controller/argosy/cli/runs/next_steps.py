@@ -22,7 +22,7 @@ def next_steps(session: Session, view: Any, delivered: bool = False) -> list[str
         steps = [f"explain {run}"] if view.get("waiting") else []
         steps += [f"watch {run}"] if view["status"] == CANCELLING else [f"watch {run}", f"cancel {run}"]
     elif view["tasks"]["succeeded"] and view.get("expectsResult", True) and not delivered:
-        steps = [f"results {run} --download {view['name']}-results"]
+        steps = [f"results {run} --out {view['name']}-results"]
     if view["status"] in TERMINAL and _stopped_by_budget(view):
         steps.append(f"retry {run} {_not_done(view)} --budget {_more_money(view['budget']):g}")
     elif view["status"] in TERMINAL and view["tasks"]["failed"]:

@@ -16,7 +16,7 @@ from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 from argosy.client.progress import TERMINAL
-from argosy.client.results.files import ResultFile, download, result_files
+from argosy.client.results.files import Downloaded, ResultFile, by_task, download, result_files
 from argosy.client.results.manifest import NoManifest
 
 # In a folder that is made for results: the next `argosy run` in the folder above need not upload them.
@@ -27,7 +27,15 @@ NOT_UPLOADED = "# results: argosy run leaves them out\n*\n"
 class Wanted:
     """What to do with the results: copy them, merge them, or only list them."""
 
-    download: Annotated[Path | None, typer.Option("--download", metavar="DIR", help="Copy the results there.")] = None
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Copy the results there, DIR/000123/NAME of task 123; continues."),
+    ] = None
+    flat: Annotated[bool, typer.Option("--flat", help="With --out: all in one folder, DIR/000123-NAME.")] = False
+    download: Annotated[
+        Path | None,
+        typer.Option("--download", metavar="DIR", help="Copy the results and the manifest there, with S3's names."),
+    ] = None
     partial: Annotated[bool, typer.Option("--partial", help="Accept a run that has not ended or lacks results.")] = (
         False
     )
@@ -40,6 +48,10 @@ class Wanted:
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="The merged file; - is standard output."),
     ] = None
+
+    @property
+    def layout(self) -> str:
+        return "s3" if self.out is None else "flat" if self.flat else "tasks"
 
 
 def register(app: typer.Typer) -> None:
@@ -66,7 +78,7 @@ def results(session: Session, run: RunId, wanted: Wanted) -> None:
 
             merge(session, view, wanted.form or "jsonl", wanted.output, wanted.partial)
         else:
-            copy_results(session, view, wanted.download, wanted.partial)
+            copy_results(session, view, wanted.out or wanted.download, wanted.partial, wanted.layout)
     except NoManifest as fault:
         fault.next_step += "; --partial takes the results so far"
         raise
@@ -75,29 +87,44 @@ def results(session: Session, run: RunId, wanted: Wanted) -> None:
 def _check(session: Session, wanted: Wanted) -> None:
     if not wanted.merge and (wanted.form or wanted.output):
         raise CliError("--format and --output need --merge.", next_step="add --merge")
-    if wanted.merge and wanted.download:
-        raise CliError("--merge writes one file, --download copies all files: choose one.")
+    if wanted.merge and (wanted.out or wanted.download):
+        raise CliError("--merge writes one file, --out and --download copy all files: choose one.")
+    if wanted.out and wanted.download:
+        raise CliError("--out and --download lay the files out differently: choose one.")
+    if wanted.flat and not wanted.out:
+        raise CliError("--flat needs --out.", next_step="add --out DIR")
     if wanted.output == "-" and session.wants_json:
         raise CliError("--json and --output - would both write to standard output.", next_step="name a file")
 
 
-def copy_results(session: Session, view: Any, folder: Path | None, partial: bool) -> None:
-    """Lists the files, and copies them if a folder is given."""
+def copy_results(session: Session, view: Any, folder: Path | None, partial: bool, layout: str = "tasks") -> None:
+    """Lists the files, and copies them if a folder is given. layout: tasks | flat | s3."""
     s3 = session.client("s3")
     files, manifest = result_files(s3, view, partial)
     if folder is not None and not files and not view.get("expectsResult", True):
         raise _leaves_none(session, view)
+    done = None
     if folder is not None:
         is_new = not folder.exists()
-        download(s3, files, folder)
+        done = download(s3, files if layout == "s3" else by_task(files, layout == "flat"), folder)
         if is_new:
             (folder / ".argosyignore").write_text(NOT_UPLOADED)
-        if manifest is not None:
+        if manifest is not None and layout == "s3":
             (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
     if session.wants_json:
-        session.print_json({**_document(view, files, folder), "manifest": manifest})
+        shown = files if done is None else done.files
+        session.print_json({**_document(view, shown, folder), "manifest": manifest})
         return
     _print(session, view, files, folder)
+    if folder is not None and done is not None and files:
+        session.console.print(_said_of(done, folder))
+
+
+def _said_of(done: Downloaded, folder: Path) -> str:
+    there = len(done.files) - done.copied
+    before = f"; {figures.counted(there, 'file')} there already" if there else ""
+    named = f"{folder / done.files[0].path}{', ...' if len(done.files) > 1 else ''}"
+    return f"copied to {folder}/: {figures.counted(done.copied, 'file')}, {figures.size(done.size)}{before} ({named})"
 
 
 def _document(view: Any, files: Sequence[ResultFile], folder: Path | None) -> dict[str, Any]:
@@ -130,9 +157,7 @@ def _print(session: Session, view: Any, files: Sequence[ResultFile], folder: Pat
         session.console.print(f"next: {step}", style="dim")
     elif folder is None:
         session.console.print(f"in {view['output']}")
-        again = session.again(f"results {view['runId']} --download {view['name']}-results")
+        again = session.again(f"results {view['runId']} --out {view['name']}-results")
         session.console.print(f"next: {again}", style="dim")
         merged = session.again(f"results {view['runId']} --merge")
         session.console.print(f"  or: {merged}    (all rows in one file)", style="dim")
-    else:
-        session.console.print(f"copied to {folder}/")

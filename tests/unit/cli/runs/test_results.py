@@ -69,7 +69,7 @@ def test_a_download_copies_what_the_manifest_names(tmp_path: Path) -> None:
     assert (tmp_path / "r" / part(1)).read_text() == PARTS[1]
     assert result.stdout.splitlines() == [
         f"{RUN_ID} SUCCEEDED: 2 of 2 tasks have a result, 2 files, 30 B",
-        f"copied to {tmp_path / 'r'}/",
+        f"copied to {tmp_path / 'r'}/: 2 files, 30 B ({tmp_path / 'r' / part(0)}, ...)",
     ]
 
 
@@ -77,9 +77,54 @@ def test_without_download_it_says_where_they_are() -> None:
     lines = finished().argosy("results", RUN_ID).stdout.splitlines()
     assert lines[1:] == [
         f"in {OUTPUT}",
-        f"next: argosy results {RUN_ID} --download digits-results",
+        f"next: argosy results {RUN_ID} --out digits-results",
         f"  or: argosy results {RUN_ID} --merge    (all rows in one file)",
     ]
+
+
+LEFT = ["attempts/0000001/2/a/b.txt", "attempts/0000001/2/a%2Fb.txt", "attempts/0000001/2/part.jsonl"]
+
+
+def with_files() -> World:
+    world = finished(entry(0, part(0)), {**entry(1, part(1), *LEFT), "attempt": 2})
+    for key in LEFT:
+        world.objects.put(OUTPUT + key, key)
+    return world
+
+
+def test_out_lays_the_files_out_task_by_task_and_loses_none(tmp_path: Path) -> None:
+    with_files().argosy("results", RUN_ID, "--out", str(tmp_path))
+    found = {"000000/part.jsonl", "000001/part.jsonl", "000001/a/b.txt", "000001/a%2Fb.txt", LEFT[2]}
+    assert files(tmp_path) == found
+    assert (tmp_path / "000001/part.jsonl").read_text() == PARTS[1]
+
+
+def test_in_one_folder_no_two_files_have_the_same_name(tmp_path: Path) -> None:
+    with_files().argosy("results", RUN_ID, "--out", str(tmp_path), "--flat")
+    assert files(tmp_path) == {
+        "000000-part.jsonl",
+        "000001-part.jsonl",
+        "000001-a%2Fb.txt",
+        "000001-a%252Fb.txt",
+        "attempts%2F0000001%2F2%2Fpart.jsonl",
+    }
+
+
+def test_a_repeated_copy_fetches_what_is_missing_or_has_changed(tmp_path: Path) -> None:
+    with_files().argosy("results", RUN_ID, "--out", str(tmp_path))
+    (tmp_path / "000000/part.jsonl").unlink()
+    world = with_files()
+    again = world.argosy("results", RUN_ID, "--out", str(tmp_path))
+    assert "1 file, 15 B; 4 files there already" in again.stdout
+    world = finished(entry(0, part(0)), {**entry(1, part(1)), "attempt": 3})
+    world.objects.put(OUTPUT + part(1), '{"index": 951}\n')
+    assert "1 file, 15 B; 1 file there already" in world.argosy("results", RUN_ID, "--out", str(tmp_path)).stdout
+    assert (tmp_path / "000001/part.jsonl").read_text() == '{"index": 951}\n'
+
+
+@pytest.mark.parametrize("options", [["--flat"], ["--out", "d", "--download", "d"], ["--out", "d", "--merge"]])
+def test_layouts_that_exclude_each_other_are_refused(options: list[str]) -> None:
+    assert World().argosy("results", RUN_ID, *options).exit_code == 2
 
 
 def test_keys_may_be_relative_to_the_run(tmp_path: Path) -> None:

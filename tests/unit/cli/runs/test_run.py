@@ -467,7 +467,7 @@ def test_rows_on_standard_output_are_alone_there(folder: Path) -> None:
 def test_results_are_copied_at_the_end_and_stay_out_of_all_later_uploads(folder: Path) -> None:
     result = with_rows().argosy("run", "My_primes.py", "--out", "results")
     assert result.exit_code == 0, result.output
-    assert (folder / "results" / PART).read_text() == '{"a": 1}'
+    assert (folder / "results/000000/part.jsonl").read_text() == '{"a": 1}'
     world = accepting()
     world.argosy("run", "My_primes.py")
     assert f"packing {folder}: 4 files" in world.argosy("run", "My_primes.py").stderr
