@@ -63,13 +63,14 @@ def planted(
     return add
 
 
-def trials(kinds: frozenset[str], seeds: int = SEEDS, gpu_shares: float = 0.0) -> Check:
+def trials(kinds: frozenset[str], seeds: int = SEEDS, gpu_shares: float = 0.0, checkpoints: float = 0.0) -> Check:
     """The first of some seeds whose trial ends in a violation, or in a controller that falls over."""
 
     def check() -> Found | None:
         for seed in range(seeds):
             try:
-                verdict = run_trial(TrialPlan(seed, kinds, limit_s=7200.0, gpu_shares=gpu_shares))
+                plan = TrialPlan(seed, kinds, limit_s=7200.0, gpu_shares=gpu_shares, checkpoints=checkpoints)
+                verdict = run_trial(plan)
             except (TypeError, NameError, AttributeError):
                 raise  # the plant itself is out of date
             except Exception as crash:  # noqa: BLE001 - a controller that falls over is found as well

@@ -10,7 +10,7 @@ import numpy as np
 
 from argosy.lifecycle import accounts
 from argosy.lifecycle import reclaim as lifecycle_reclaim
-from argosy.model.attempts import StopCause
+from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.instances import Instance
 from argosy.model.runs import Run
 from argosy.model.shares.sharing import ShareQueue
@@ -22,7 +22,8 @@ from argosy.scheduler.taking_room.drain_choice import DrainChoice
 from argosy.scheduler.turns import asks, share_levels
 from argosy.sharing import victims
 from argosy.sharing.victims import Holders, Standings, Wish
-from tests.mutations.catalogue import Patch, planted, scenario
+from argosy.spec import shards
+from tests.mutations.catalogue import Patch, planted, scenario, trials
 
 WORLDS, ROOM = "tests.unit.sharing.test_victims", "tests.unit.scheduler.taking_room.test_taking_room"
 EMPTIED = "tests.scenarios.test_emptied_instances"
@@ -87,6 +88,20 @@ def all_is_displaced(patch: Patch) -> None:
 ))  # fmt: skip
 def attempts_remove_what_is_newer(patch: Patch) -> None:
     patch.setattr(Checkpoints, "_may_remove", lambda self, each: True)
+
+
+SAVING = trials(frozenset({"interruption"}), checkpoints=1.0)
+
+
+@planted("each attempt has a folder of checkpoints that no other one finds", check=SAVING)
+def attempts_keep_their_checkpoints(patch: Patch) -> None:
+    real = shards.task_values
+
+    def values(spec: Mapping[str, Any], output: str, key: AttemptKey, item: Any, count: int) -> dict[str, str]:
+        found = real(spec, output, key, item, count)
+        return found | {"checkpoints": f"{found['checkpoints']}{key.attempt}/"}
+
+    patch.setattr(shards, "task_values", values)
 
 
 @planted("what a lost task had saved counts as redone", check=scenario(

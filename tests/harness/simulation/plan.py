@@ -59,6 +59,8 @@ class TrialPlan:
     """The chance that its users are a crowd: fourteen runs under limits that some of their tasks exceed."""
     gpu_shares: float = 0.0
     """The chance that users share GPUs, of one or several on an instance."""
+    checkpoints: float = 0.0
+    """The chance that programs save checkpoints and resume."""
     limit_s: float = 4 * 3600.0
     """How long everything may take to end once the faults have ended."""
 

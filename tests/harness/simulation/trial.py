@@ -20,6 +20,7 @@ from tests.harness.simulation.controllers.controllers import SimulatedController
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment, SimulatedServices
 from tests.harness.simulation.controllers.invocations import TICK_RULE
 from tests.harness.simulation.controllers.recorded import RecordedTrial
+from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.injection.boundary import HANG_S, LONGEST_FREEZE_S, CallConditions
 from tests.harness.simulation.injection.event_path import EventPath
 from tests.harness.simulation.injection.machine_faults import MachineDefects, MachineFaults
@@ -30,6 +31,7 @@ from tests.harness.simulation.upkeep.teardown import SimulatedTeardown
 from tests.harness.simulation.upkeep.torn_documents import TornDocuments
 from tests.harness.simulation.upkeep.watchdogs import Watchdogs
 from tests.harness.simulation.users import crowd
+from tests.harness.simulation.users.checkpointers import with_checkpoints
 from tests.harness.simulation.users.clock_of_schedules import ClockOfSchedules
 from tests.harness.simulation.users.daemon import TrialDaemon
 from tests.harness.simulation.users.drains import Drains
@@ -45,7 +47,7 @@ from tests.harness.simulation.world.members import Members
 from tests.harness.simulation.world.rate_limits import Buckets
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.timeline import Timeline
-from tests.harness.simulation.world.workload import Programs
+from tests.harness.simulation.world.workload import Programs, SimulatedJob
 from tests.harness.simulation.world.world import START, Behaviour, World, share
 
 HOME = ("us-east-1", ("us-east-1a", "us-east-1b"))
@@ -69,7 +71,7 @@ class Trial:
         self.faults = faults = crowd.faults_of(plan)
         timeline, catalogue = Timeline(START), load_catalogue()
         self.outline = Outline.drawn(faults, plan)
-        self.jobs = {job.run_id: job for job in plan.jobs or with_gpu_shares(crowd.jobs_of(plan, faults), plan)}
+        self.jobs = {job.run_id: job for job in plan.jobs or _jobs(plan, faults)}
         self.services = SimulatedServices(SqsModel(timeline.clock))
         self.programs = programs = Programs(plan.seed, self.services.s3, self.jobs)
         defects = MachineDefects(faults, timeline, catalogue)
@@ -89,7 +91,7 @@ class Trial:
             stands_still_s=LONGEST_FREEZE_S * faults.on("freeze") + 4 * HANG_S * faults.on("time-out"),
             clocks_differ_s=2 * (JUMP_S * faults.on("clock-jump") + SKEW_S * faults.on("clock-skew")),
         )
-        self.auditor.facts.written, self.auditor.facts.reset = programs.written, defects.reset
+        self.auditor.facts.follow(programs, defects.reset)
         events = EventPath(self.world, self.services.sqs, faults, self._call)
         for world in worlds:
             world.sinks += [self.auditor.hear, events]
@@ -321,6 +323,10 @@ class Trial:
             retries=self.users.retries,
             followers_deaths=self.follower.deaths,
         )
+
+
+def _jobs(plan: TrialPlan, faults: Faults) -> list[SimulatedJob]:
+    return with_checkpoints(with_gpu_shares(crowd.jobs_of(plan, faults), plan), plan)
 
 
 def _world(seed: int, region: str, zones: tuple[str, ...], behaviour: Behaviour, timeline: Timeline) -> World:

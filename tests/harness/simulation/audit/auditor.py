@@ -18,6 +18,7 @@ from argosy.model.policy import Policy
 from tests.harness.simulation.audit.backfill import BackfillChecker
 from tests.harness.simulation.audit.caps import CapChecker, MembersChecker, UpdateChecker
 from tests.harness.simulation.audit.cells import CellChecker
+from tests.harness.simulation.audit.checkpoints import CheckpointChecker
 from tests.harness.simulation.audit.cluster_course import ClusterCourseChecker, FigureChecker
 from tests.harness.simulation.audit.daemons import DaemonChecker
 from tests.harness.simulation.audit.dependencies import DependencyChecker
@@ -95,6 +96,7 @@ class Auditor:
             ReservationChecker(facts),
             FloorChecker(facts),
             ProgressChecker(facts),
+            CheckpointChecker(facts),
             MoneyChecker(facts),
             CellChecker(facts),
             EfficiencyChecker(facts),

@@ -16,7 +16,8 @@ from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.members import Came
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.s3 import StoredObject
-from tests.harness.simulation.world.workload import SimulatedJob
+from tests.harness.simulation.world.saving import SavingAttempt
+from tests.harness.simulation.world.workload import Programs, SimulatedJob
 from tests.harness.simulation.world.world import World
 
 JSON = dict[str, Any]
@@ -131,6 +132,8 @@ class TrialFacts:
     """The ECS tasks that were started, by run and task index."""
     written: Set[tuple[str, int, int]] = frozenset()
     """(run id, index, attempt) of the results that programs wrote. Some come from instances that were cut off."""
+    saving: list[SavingAttempt] = field(default_factory=list)
+    """The attempts whose programs save checkpoints, in the order in which they began."""
     reset: Set[str] = frozenset()
     """Ids of the tasks that ended because a GPU was reset that they shared with others."""
     is_tearing_down: bool = False
@@ -165,6 +168,10 @@ class TrialFacts:
     def world(self) -> World:
         """Home's."""
         return self.regions.home
+
+    def follow(self, programs: Programs, reset: Set[str]) -> None:
+        """Take over what programs note, and the ids of tasks whose GPU was reset."""
+        self.written, self.saving, self.reset = programs.written, programs.saving, reset
 
     def has_ended(self, each: StoredAttempt) -> bool:
         """Whether its task has ended in the world. It is stored as running until its end is charged."""

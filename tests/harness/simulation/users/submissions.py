@@ -76,6 +76,13 @@ def drawn_drafts(
 CHECKPOINT_S = 15  # less than any attempt may take
 
 
+def own_program(environment: Mapping[str, str], result: str) -> dict[str, Any]:
+    """The members of a spec whose tasks run a program that its user brings."""
+    container = {"image": "argosy/python", "environment": environment}
+    job = {"job": version_of_program(1)}
+    return {"run": ["python", "work.py", "${index}"], "container": container, "result": result, **job}
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """One run in the making. Traits that not every run has are drawn by name, so that the others stay the same."""
@@ -101,7 +108,7 @@ class _Draft:
         if expects_result:
             spec["container"]["command"].append("${part}")
         if self.faults.strikes("own-program"):
-            spec |= self._own_program(spec["container"]["environment"], "stdout" if expects_result else "none")
+            spec |= own_program(spec["container"]["environment"], "stdout" if expects_result else "none")
         shortest_s, capacity = 20.0, self._capacity()
         if self.faults.strikes("tight-budget"):
             shortest_s, longest_s = PAID_S
@@ -128,11 +135,6 @@ class _Draft:
             clean=self._share("clean") if self.faults.strikes("clean-exit") else 0.0,
             instant=self._share("instant") if self.faults.strikes("instant") else 0.0,
         )
-
-    def _own_program(self, environment: Mapping[str, str], result: str) -> dict[str, Any]:
-        container = {"image": "argosy/python", "environment": environment}
-        job = {"job": version_of_program(1)}
-        return {"run": ["python", "work.py", "${index}"], "container": container, "result": result, **job}
 
     def _timeout(self, hangs: bool) -> dict[str, int]:
         """Attempts that may hang always have one, or their run might never end."""

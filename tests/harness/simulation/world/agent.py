@@ -115,7 +115,7 @@ class VirtualAgent:
         """The instance is gone with every task on it, and ECS gets no report."""
         self.alive = False
         for task in self.tasks.values():
-            task.over = True
+            task.vanish()
         self.tasks.clear()
 
     def shut_down(self) -> None:

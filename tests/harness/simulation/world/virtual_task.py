@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from argosy.emulator.ec2.records import Ec2Instance
 from argosy.emulator.ecs.container_health import HealthWatch
+from tests.harness.simulation.world.saving import SavingAttempt
 
 JSON = dict[str, Any]
 SIGTERM_CODE, SIGKILL_CODE = 143, 137
@@ -33,6 +34,8 @@ class TaskBehaviour:
     """What its health command reports this many seconds after its start; None = healthy."""
     at_the_end: Callable[[], None] | None = None
     """What it does last, unless it is stopped before: it writes its result."""
+    saves: SavingAttempt | None = None
+    """Its checkpoints: `duration_s` is then what all of its attempts have to work together."""
 
 
 Workload = Callable[[JSON, Ec2Instance], TaskBehaviour]
@@ -100,10 +103,15 @@ class VirtualTask:
         """SIGTERM, and SIGKILL at the stop time-out. A task that does not run yet ends without an exit code."""
         if not self._running:
             self._end(None, None, None)
-        elif self._behaviour.obeys_s is not None and self._behaviour.obeys_s <= self._stop_timeout_s():
-            self._later(self._behaviour.obeys_s, lambda: self._end(self._behaviour.obeys_with, None, None))
+        elif self._obeys_in_time():
+            self._later(self._behaviour.obeys_s or 0.0, self._obey)
         else:
             self._later(self._stop_timeout_s(), lambda: self._end(SIGKILL_CODE, None, None))
+
+    def vanish(self) -> None:
+        """Its instance is gone: ECS gets no report."""
+        self.over = True
+        self._stop_working()
 
     def kill(self, exit_code: int) -> None:
         """Something other than ECS ends its container, if it runs. exit_code: of programs without one of their own."""
@@ -133,10 +141,44 @@ class VirtualTask:
         for each in self._definition["containerDefinitions"]:
             if each.get("healthCheck"):
                 self._watch(each["name"], HealthWatch(each["healthCheck"], self._agent.clock()))
-        if self._behaviour.duration_s == 0.0:
+        self._work()
+
+    def _work(self) -> None:
+        left_s, saves = self._behaviour.duration_s, self._behaviour.saves
+        if saves is not None:
+            left_s = max(0.0, left_s - saves.begin(self._agent.clock()))
+            self._later(saves.order.every_s, lambda: self._save(saves))
+        if left_s == 0.0:
             self._finish()
-        elif self._behaviour.duration_s != float("inf"):
-            self._later(self._behaviour.duration_s, self._finish)
+        elif left_s != float("inf"):
+            self._later(left_s, self._finish)
+
+    def _save(self, saves: SavingAttempt) -> None:
+        """Its work so far is saved once it is uploaded, and again an interval after this save began."""
+        done_s = saves.work_s(self._agent.clock())
+        self._later(saves.upload_s, lambda: saves.save(done_s, self._agent.clock()))
+        self._later(max(saves.order.every_s, saves.upload_s), lambda: self._save(saves))
+
+    def _obey(self) -> None:
+        """Its program has ended, and what it left is saved."""
+        saves = self._behaviour.saves
+        if saves is None:
+            self._end(self._behaviour.obeys_with, None, None)
+            return
+        self._stop_working()
+        self._later(saves.upload_s, lambda: self._leave(saves))
+
+    def _leave(self, saves: SavingAttempt) -> None:
+        saves.save(saves.work_s(self._agent.clock()), self._agent.clock())
+        self._end(self._behaviour.obeys_with, None, None)
+
+    def _stop_working(self) -> None:
+        if self._behaviour.saves is not None:
+            self._behaviour.saves.stop_working(self._agent.clock())
+
+    def _obeys_in_time(self) -> bool:
+        obeys_s, saves = self._behaviour.obeys_s, self._behaviour.saves
+        return obeys_s is not None and obeys_s + (saves.upload_s if saves else 0.0) <= self._stop_timeout_s()
 
     def tell_health(self) -> None:
         """Its present state: ECS may have missed it."""
@@ -159,10 +201,13 @@ class VirtualTask:
     def _finish(self) -> None:
         if self._behaviour.at_the_end is not None:
             self._behaviour.at_the_end()
+        if self._behaviour.saves is not None and self._behaviour.exit_code == 0:
+            self._behaviour.saves.succeed(self._agent.clock())
         self._end(self._behaviour.exit_code, self._behaviour.reason, None)
 
     def _end(self, exit_code: int | None, reason: str | None, task_reason: str | None) -> None:
         self.over = True
+        self._stop_working()
         self._agent.ended(self.arn)
         containers = self._containers("STOPPED", exit_code, reason)
         change: JSON = {"task": self.arn, "status": "STOPPED", "containers": containers}

@@ -14,9 +14,11 @@ from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.model.inbox import SubmitRequest
 from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
 from argosy.model.run_terms import RunTerms
+from argosy.runner.order import order_from
 from argosy.spec import shards
 from argosy.spec.terms import terms_of_form
 from tests.harness.simulation.world.s3 import S3Model
+from tests.harness.simulation.world.saving import SavingAttempt
 from tests.harness.simulation.world.virtual_task import SIGTERM_CODE, TaskBehaviour
 from tests.harness.simulation.world.world import share
 
@@ -56,6 +58,7 @@ class SimulatedJob:
     instant: float = 0.0  # attempts that take no time
     ill: float = 0.0  # attempts whose health command fails for a while
     never_well: float = 0.0  # attempts whose health command never succeeds
+    upload_s: float = 0.0  # of a checkpoint; 0 = its programs save none
 
     @property
     def terms(self) -> RunTerms:
@@ -111,6 +114,8 @@ class Programs:
         self._seed, self._s3, self._jobs = seed, s3, jobs
         self.written: set[tuple[str, int, int]] = set()
         """(run id, index, attempt) of every result, also of attempts whose end was not reported."""
+        self.saving: list[SavingAttempt] = []
+        """Attempts that save checkpoints, in the order in which they began."""
         self.good = False
         """Whether all programs succeed: in the phase in which everything has to end."""
 
@@ -130,7 +135,15 @@ class Programs:
             obeys_with=0 if self._unlucky(job.clean, "clean", key) else SIGTERM_CODE,
             is_well=partial(self._is_well, job, key) if job.has_health else None,
             at_the_end=partial(self._write, job, key, environment_of(task)) if writes else None,
+            saves=self._saving(job, key, environment_of(task)) if job.upload_s else None,
         )
+
+    def _saving(self, job: SimulatedJob, key: AttemptKey, told: Mapping[str, str]) -> SavingAttempt | None:
+        """As its environment orders it."""
+        order = order_from(told)
+        if order is None or order.checkpoint is None:
+            return None
+        return SavingAttempt(key, order.checkpoint, job.upload_s, self._s3, self.saving)
 
     def _is_well(self, job: SimulatedJob, key: AttemptKey, age_s: float) -> bool:
         """Some are unhealthy from the start, some become unhealthy and recover, or do not."""
@@ -149,7 +162,8 @@ class Programs:
             return float("inf")
         if self._unlucky(job.instant, "instant", key):
             return 0.0
-        return job.shortest_s + (job.longest_s - job.shortest_s) * self._share("length", key)
+        drawn = self._share("length", key._replace(attempt=0) if job.upload_s else key)
+        return job.shortest_s + (job.longest_s - job.shortest_s) * drawn
 
     def _write(self, job: SimulatedJob, key: AttemptKey, told: Mapping[str, str]) -> None:
         """Its result, unless an earlier attempt has left one, whatever became of that. One that another version of the
