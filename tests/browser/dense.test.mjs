@@ -83,3 +83,10 @@ test("squares of instances do not lie on each other", () => {
 test("the page asks less often after failures, and never less than once a minute", () => {
   assert.deepEqual([0, 1, 2, 50].map((failures) => live.pause(3000, failures)), [3000, 6000, 12000, 60000]);
 });
+
+test("an axis of hours has round times of this machine's clock at the same places", () => {
+  process.env.TZ = "Asia/Kolkata";  // half an hour off
+  const begun = Date.UTC(2026, 10, 21, 6, 26, 33) / 1000;  // 11:56:33 there
+  assert.deepEqual(dense.clockTicks(begun, 0, 3600, 4).map(([at, text]) => [Math.round(at), text]), [[207, "12:00"], [1107, "12:15"], [2007, "12:30"], [2907, "12:45"]]);
+  assert.deepEqual(dense.clockTicks(begun, 0, 30, 2).map((each) => each[1]), ["11:56:45", "11:57:00"]);
+});

@@ -237,8 +237,8 @@ def served(page: Page, address: str, title: str, poll_s: float) -> str:
     """
     run = address.removeprefix("/runs/").partition("/")[0] if address.startswith("/runs/") else ""
     links = [
-        ("/", "Runs"), ("/queues", "Queues"), ("/services", "Services"), ("/schedules", "Schedules"),
-        ("/cluster", "Cluster"), ("/market", "Market"),
+        ("/", "Runs"), ("/stream", "Task stream"), ("/queues", "Queues"), ("/services", "Services"),
+        ("/schedules", "Schedules"), ("/cluster", "Cluster"), ("/market", "Market"),
     ]  # fmt: skip
     if run:
         links += [(f"/runs/{run}", "This run"), (f"/runs/{run}/tasks", "Its tasks"), (f"/runs/{run}/plan", "Its plan")]

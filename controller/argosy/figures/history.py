@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Any
 
@@ -40,7 +40,8 @@ FATE_OF_OUTCOME = np.array([4, 0, 1, 1, 2, 2, 1, 3], dtype="u1")
 class Attempts:
     """One row each; shape (rows,). instance: a row of `instances`. started, stopped: seconds after the origin, 0 = not
     known, or not yet. reason: a row of `reasons`.
-    gpu_mask: bit j = the j-th GPU of the instance. program: version of the program, from 0. pulled: seconds, of its
+    gpu_mask: bit j = the j-th GPU of the instance. program: version of the program, from 0. run: a row of
+    `runs`; both empty for the attempts of one run. pulled: seconds, of its
     image. damaged: pieces of the history that cannot be read."""
 
     index: NDArray[np.uint32]
@@ -57,9 +58,17 @@ class Attempts:
     reasons: Sequence[str]
     damaged: int = 0
     program: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, "u1"))
+    run: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, "u2"))
+    runs: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.index)
+
+    def where(self, chosen: NDArray[Any]) -> Attempts:
+        """Some of them: a mask, or rows."""
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        kept = {name: of for name, of in columns.items() if isinstance(of, np.ndarray) and len(of)}
+        return replace(self, **{name: of[chosen] for name, of in kept.items()})
 
     @property
     def has_run(self) -> NDArray[np.bool_]:

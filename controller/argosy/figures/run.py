@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -312,54 +310,17 @@ def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figur
     if not lives or attempts is None:
         return Figure(key, title, empty="No instance has run its tasks yet.", wide=True)
     seconds = max(each.ended for each in lives)
-    kept, shown, step = lanes.thinned(lives, attempts)
-    lost = sum(each.interrupted for each in lives)
-    note = f"One row for each of {counted(len(kept), 'instance')}, from its launch to its end."
-    note += " Vertical marks are interruptions." if lost else ""
-    if step > 1:
-        note += f" Every {step}th of {len(lives):,} instances is shown, with all its attempts."
-    said = f"Timeline of {len(shown):,} attempts on {len(kept):,} instances; {lost:,} were interrupted."
-    return Figure(
-        key,
-        title,
-        note=note,
-        picture=lanes.picture(key, said),
-        table=_instances(lives, attempts),
-        wide=True,
-        data=lanes.lanes(kept, shown, seconds),
-    )
+    return lanes.figure(key, title, lanes.Timeline(lives, attempts, _instances(lives, attempts), seconds))
 
 
 def lives_of(history: View, attempts: Attempts | None) -> list[lanes.Lifetime]:
     """The run's instances in the order of launch; a live one ends at the last known time."""
-    origin = history.get("origin", 0.0)
     samples = _from_origin(history).get("at", [])[-1:]
     stopped = 0.0 if attempts is None else float(attempts.stopped.max(initial=0.0))
-    lives = [
-        lanes.Lifetime(
-            id=each["id"],
-            kind=f"{each['type']} in {each['zone']}, {each['purchase']}",
-            launched=_after(each["launchedAt"], origin),
-            registered=_after(each["registeredAt"], origin),
-            ended=_after(each["endedAt"], origin),
-            interrupted=each["cause"] == "interrupted",
-        )
-        for each in history.get("instances", ())
-    ]
+    lives = lanes.lifetimes(history, history.get("origin", 0.0))
     end = max([*(each.ended for each in lives), stopped, *samples])
     lives = [each if each.ended else each._replace(ended=end) for each in lives]
     return sorted(lives, key=lambda life: (life.launched, life.id))
-
-
-def _after(at: str | None, origin: float) -> float:
-    """Seconds after the origin, 0 for unknown times; an instance from before the origin starts at it."""
-    after = _epoch_s(at) - origin if at else 0.0
-    return after if after > 0.0 else 0.0
-
-
-@lru_cache(maxsize=65_536)  # a page is made again every few seconds, and the times of thousands of instances stay
-def _epoch_s(iso: str) -> float:
-    return datetime.fromisoformat(iso).timestamp()
 
 
 def _instances(lives: Sequence[lanes.Lifetime], attempts: Attempts) -> Table:

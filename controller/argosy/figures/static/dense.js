@@ -42,6 +42,12 @@ export function ticks(low, high, most) {
   return found;
 }
 
+/** The same for a picture that begins at a moment (epoch seconds): [seconds, clock of this machine]. */
+export function clockTicks(begun, low, high, most) {
+  const local = begun - new Date(begun * 1000).getTimezoneOffset() * 60;
+  return ticks(local + low, local + high, most).map((at) => [at - local, new Date(at * 1000).toISOString().slice(11, high - low < 300 ? 19 : 16)]);
+}
+
 /** Which row within one lane does each attempt take? Attempts are in order of lane and start. */
 export function slots({ lane, start, stop }, lanes) {
   const slot = new Uint8Array(lane.length), depth = new Uint8Array(lanes).fill(1);
@@ -207,6 +213,7 @@ class Lanes extends Picture {
     this.attempts = {
       lane: column("attempts", "lane"), index: column("attempts", "index"), outcome: column("attempts", "outcome"),
       start: seconds(column("attempts", "start")), ran: seconds(column("attempts", "ran")),
+      run: data.attempts.run && column("attempts", "run"),
     };
     this.attempts.stop = this.attempts.start.map((start, row) => start + this.attempts.ran[row]);
     this.instances = {
@@ -270,7 +277,7 @@ class Lanes extends Picture {
     else if (event.key === "-") this.zoom(2);
     else if (event.key === "0") this.show(this.whole);
     else return false;
-    this.say(`${duration(this.view.t0)} to ${duration(this.view.t1)}, instances ${number(Math.floor(this.view.l0) + 1)} to ${number(Math.ceil(this.view.l1))}`);
+    this.say(`${duration(this.view.t0)} to ${duration(this.view.t1)}, rows ${number(Math.floor(this.view.l0) + 1)} to ${number(Math.ceil(this.view.l1))}`);
     return true;
   }
 
@@ -286,8 +293,8 @@ class Lanes extends Picture {
     const { ids, kind, launched, ended } = this.instances;
     const where = `${ids[lane]} (${this.data.kinds[kind[lane]]}), ${duration(launched[lane])} to ${duration(ended[lane])}`;
     if (row < 0) return this.say(where);
-    const { index, outcome, start, ran } = this.attempts;
-    this.say(`task ${index[row]}: ${SAID[outcome[row]]} after ${duration(ran[row])}, from ${duration(start[row])} on ${where}`);
+    const { index, outcome, start, ran, run } = this.attempts, of = run ? ` of ${this.data.runs[run[row]]}` : "";
+    this.say(`task ${index[row]}${of}: ${SAID[outcome[row]]} after ${duration(ran[row])}, from ${duration(start[row])} on ${where}`);
   }
 
   draw() {
@@ -379,10 +386,12 @@ class Lanes extends Picture {
     context.fillStyle = this.colour("muted");
     context.textBaseline = "middle";
     context.textAlign = "center";
-    for (const at of ticks(this.view.t0, this.view.t1, Math.max(2, this.plotWidth / 110))) {
+    const { t0, t1 } = this.view, most = Math.max(2, this.plotWidth / 110), { begun } = this.data;
+    const named = begun ? clockTicks(begun, t0, t1, most) : ticks(t0, t1, most).map((at) => [at, at ? duration(at).replace(/ 00[ms]$/, "") : "0"]);
+    for (const [at, text] of named) {
       const x = this.xOf(at);
       context.fillRect(x, TOP + this.plotHeight, 1, 4);
-      context.fillText(at ? duration(at).replace(/ 00[ms]$/, "") : "0", Math.min(x, this.width - 24), TOP + this.plotHeight + 15);
+      context.fillText(text, Math.min(x, this.width - 24), TOP + this.plotHeight + 15);
     }
     context.textAlign = "right";
     const lanes = this.view.l1 - this.view.l0;
