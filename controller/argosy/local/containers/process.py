@@ -178,7 +178,7 @@ class ContainerProcess:
     def _signal(self, number: signal.Signals) -> None:
         try:
             os.killpg(self.pid, number)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):  # macOS: the latter for a zombie
             return  # it has ended by itself
 
     def _follow(self) -> None:
@@ -199,33 +199,36 @@ class ContainerProcess:
                 sink = Sink(file.fileno())
             given = ((self._process.stdout, sink), (self._process.stderr, None))
             pipes = [(open_ones.enter_context(pipe), to) for pipe, to in given if pipe is not None]
-            exit_of = open_ones.enter_context(_exit_of(self.pid))
+            exit_of = open_ones.enter_context(_exit_of(self._process))
             follow([PipeLines(pipe.fileno(), self._on_line, to) for pipe, to in pipes], self, exit_of)
             self.output_fault = sink.fault if sink is not None else None
 
 
 @contextmanager
-def _exit_of(pid: int) -> Iterator[int]:
-    """A descriptor that can be read when the process has ended; it stays a zombie."""
+def _exit_of(process: subprocess.Popen[bytes]) -> Iterator[int]:
+    """A descriptor that can be read when the process has ended; it stays a zombie where that can be waited for."""
     try:
-        descriptor = os.pidfd_open(pid)
-    except OSError:  # kernels before 5.3, and some sandboxes
-        descriptor = _exit_by_thread(pid)
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # macOS, kernels before 5.3, and some sandboxes
+        descriptor = _exit_by_thread(process)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _exit_by_thread(pid: int) -> int:
+def _exit_by_thread(process: subprocess.Popen[bytes]) -> int:
     """The same, where the kernel has no such descriptors."""
     readable, writable = os.pipe()
 
     def await_exit() -> None:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        else:  # macOS before Python 3.13
+            process.wait()
         os.close(writable)
 
-    threading.Thread(target=await_exit, name=f"argosy-wait-{pid}").start()
+    threading.Thread(target=await_exit, name=f"argosy-wait-{process.pid}").start()
     return readable
 
 

@@ -183,6 +183,20 @@ def test_the_end_of_a_program_is_seen_where_the_kernel_has_no_descriptors_of_pro
     assert started.line() == "still here"
 
 
+def test_a_program_runs_and_ends_with_what_macos_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python has neither of these there before 3.13, and killing a group that is a zombie is not permitted."""
+
+    def kill(group: int, number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.delattr(os, "pidfd_open")
+    monkeypatch.delattr(os, "waitid")
+    monkeypatch.setattr(os, "killpg", kill)
+    started = Started("import os; print(os.getpid()); raise SystemExit(3)", tmp_path)
+    assert started.end() == Ended(3)
+    assert int(started.line()) > 0
+
+
 def test_a_program_that_closes_its_output_is_followed_to_its_end(tmp_path: Path) -> None:
     started = Started("import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)", tmp_path)
     assert started.end() == Ended(4)
