@@ -6,10 +6,8 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from botocore.credentials import Credentials
 from argosy.messages.health import XIDS
 from argosy.settings.settings import load_settings
 from stacks.boot import user_data
+from tests.fakes.answering import Answering, answering
 from tests.fakes.instance_metadata import instance_metadata
 from tests.fakes.signed_s3 import ACCESS_KEY, SECRET_KEY, TOKEN
 
@@ -37,16 +36,16 @@ a program says: Xid 48
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 
 
-class Ecs(BaseHTTPRequestHandler):
+class Ecs(Answering):
     """The agent's metadata, and ECS. `told`: bodies of calls. `failures`: this many calls are refused first."""
 
     told: list[dict[str, Any]]
     failures = 0
 
-    def do_GET(self) -> None:
-        self._answer(json.dumps({"Cluster": "argosy", "ContainerInstanceArn": ARN}).encode())
+    def do_GET(self) -> None:  # noqa: N802 - a name of the standard library
+        self.answer(json.dumps({"Cluster": "argosy", "ContainerInstanceArn": ARN}).encode())
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - a name of the standard library
         body = self.rfile.read(int(self.headers["Content-Length"]))
         named = {name.lower(): value for name, value in self.headers.items()}
         signed = named["authorization"].split("SignedHeaders=")[1].split(",")[0].split(";")
@@ -61,30 +60,14 @@ class Ecs(BaseHTTPRequestHandler):
             self.send_error(400)
             return
         self.told.append({"target": named["x-amz-target"], **json.loads(body)})
-        self._answer(b"{}")
-
-    def _answer(self, body: bytes) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Silent."""
+        self.answer(b"{}")
 
 
 @contextmanager
 def ecs(failures: int) -> Iterator[tuple[type[Ecs], str]]:
     handler: type[Ecs] = type("Handler", (Ecs,), {"told": [], "failures": failures})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield handler, f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(handler) as url:
+        yield handler, url
 
 
 @pytest.mark.slow

@@ -9,9 +9,10 @@ import atexit
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, count
 from typing import Any, TypeVar, Unpack
 
 from argosy.sdk.client import Client
@@ -37,10 +38,27 @@ RUNS_AT_A_TIME = 4  # calls that are submitted in the meantime are collected int
 T = TypeVar("T")
 
 
+class RemoteFuture(Future[T]):
+    """A future whose call can be cancelled while it runs."""
+
+    def cancel(self) -> bool:
+        """Drop the call and its result. Its run is cancelled once no call of it is awaited. False if it has ended."""
+        if super().cancel():
+            return True
+        with suppress(InvalidStateError):  # it has a result
+            self.set_exception(CancelledError())
+        return self.cancelled()
+
+    def cancelled(self) -> bool:
+        """Whether it was, before it ran or while it ran."""
+        return super().cancelled() or (self.done() and isinstance(self.exception(0), CancelledError))
+
+
 @dataclass(eq=False, slots=True)
 class WantedCall:
-    """A call that was submitted, and the future that its caller holds."""
+    """A call that was submitted, and the future that its caller holds. number: of all calls of the executor."""
 
+    number: int
     future: Future[Any]
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -50,9 +68,9 @@ class WantedCall:
 class RemoteExecutor(Executor):
     """`concurrent.futures.Executor` whose calls are made by the tasks of a deployment. `argosy.Executor`.
 
-    Futures behave as those of a ProcessPoolExecutor: one can be cancelled until its run is submitted, an exception of
-    the function comes with the traceback of the task as its `__cause__`, and what cannot be pickled is the exception of
-    its future. Arguments are those of `argosy.map`; `budget` is of each run. collect: seconds in which calls are
+    Futures behave as those of a ProcessPoolExecutor, and one can be cancelled while its call runs: an exception of the
+    function comes with the traceback of the task as its `__cause__`, and what cannot be pickled is the exception of its
+    future. Arguments are those of `argosy.map`; `budget` is of each run. collect: seconds in which calls are
     gathered into one run.
     """
 
@@ -74,6 +92,7 @@ class RemoteExecutor(Executor):
         self._runs: set[RunHandle] = set()  # that have been sent and are waited for
         self._abandoned = False
         self._places = threading.Semaphore(RUNS_AT_A_TIME)
+        self._numbers = count()
         _end_before_the_interpreter(self)
 
     def submit(  # type: ignore[override]  # the standard one gives all keywords to the call
@@ -83,13 +102,13 @@ class RemoteExecutor(Executor):
         `{"gpus": 1}`. Raises RuntimeError after `shutdown`, and TypeError and InvalidInput for resources that cannot
         be.
         """
-        future: Future[T] = Future()
+        future: Future[T] = RemoteFuture()
         terms = replace(self._terms, **_named_resources(_resources)) if _resources else self._terms
         with self._lock:
             if self._at_once.is_set():
                 raise RuntimeError("cannot schedule new futures after shutdown")
             waiting = self._waiting.setdefault(terms, [])
-            waiting.append(WantedCall(future, fn, args, kwargs))
+            waiting.append(WantedCall(next(self._numbers), future, fn, args, kwargs))
             if len(waiting) == 1:
                 # It ends with its run. A wait of None lasts forever, so that the program can end without a shutdown.
                 thread = threading.Thread(target=self._serve, args=(terms,), name="argosy-executor")
@@ -182,6 +201,8 @@ class RemoteExecutor(Executor):
             for task, part in found.items():
                 _settle([call for call, _ in sent[task * size : (task + 1) * size]], part, task * size, table)
             if all(call.future.done() for call, _ in sent):
+                if not run.has_ended and any(call.future.cancelled() for call, _ in sent):
+                    run.cancel(NOT_AWAITED)
                 return
         _refuse([call for call, _ in sent], RunFailed(run, "a call"))
 
@@ -237,15 +258,17 @@ def _pickled(calls: Iterable[WantedCall]) -> tuple[ClassTable, list[bytes], list
 
 def _settle(calls: Sequence[WantedCall], part: bytes, first: int, table: ClassTable) -> None:
     for call, outcome in zip(calls, outcomes_of(part, first, table), strict=True):
-        if outcome.error is not None:
-            call.future.set_exception(outcome.error)
-        else:
-            call.future.set_result(outcome.value)
+        outcome.show(call.number)
+        with suppress(InvalidStateError):  # it was cancelled meanwhile
+            if outcome.error is not None:
+                call.future.set_exception(outcome.error)
+            else:
+                call.future.set_result(outcome.value)
 
 
 def _refuse(calls: Iterable[WantedCall], fault: BaseException) -> None:
     for call in calls:
-        if not call.future.done():
+        with suppress(InvalidStateError):  # it has a result, or was cancelled
             call.future.set_exception(fault)
 
 

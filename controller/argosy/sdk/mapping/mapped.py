@@ -236,6 +236,7 @@ class MappedResults(Generic[R]):
 
 def _given(outcomes: Iterator[CallOutcome], return_exceptions: bool) -> Generator[Any, None, None]:
     for outcome in outcomes:
+        outcome.show(outcome.index)
         yield outcome.error if return_exceptions and outcome.error is not None else outcome.taken()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.client.errors import ArgosyError
@@ -36,10 +36,17 @@ class UnreadableResult(ArgosyError):
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """Of one call: a value, or the error that is raised in its place."""
+    """Of one call: a value, or the error that is raised in its place. printed: the text that it printed."""
 
     value: Any = None
     error: Exception | None = None
+    index: int = 0
+    printed: str = ""
+
+    def show(self, index: int) -> None:
+        """Print the call's text here, each line behind the index."""
+        for line in self.printed.splitlines():
+            print(f"[{index}] {line}")
 
     def taken(self) -> Any:
         """The value. Raises the error."""
@@ -60,7 +67,10 @@ def outcomes_of(part: bytes, first: int, table: ClassTable) -> list[CallOutcome]
         check_versions(head, cloudpickle_module().__version__)
     except Unsuitable as why:
         raise UnreadableResult(f"The results from item {first} on cannot be read: {why}.") from why
-    return [_outcome(pickled, first + place, table) for place, pickled in enumerate(pickles)]
+    outcomes = [_outcome(pickled, first + place, table) for place, pickled in enumerate(pickles)]
+    for place, text in head.get("printed", {}).items():
+        outcomes[int(place)] = replace(outcomes[int(place)], index=first + int(place), printed=text)
+    return outcomes
 
 
 def _outcome(pickled: bytes, index: int, table: ClassTable) -> CallOutcome:

@@ -14,6 +14,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ FUNCTIONS, CALLS, PART = "functions.bin", "calls-*.bin", "part.pkl"
 WRONG = 64  # sysexits.h, as of the runner: the request is wrong, and is not tried again
 IN_A_CALL = "ARGOSY_IN_A_CALL"  # set in the environment of the calls, and of what they start
 VALUE, ERROR = "value", "error"  # how a call ended
+PRINTED_MAX = 10_000  # characters of a call that go back with its result; the log has all
 
 
 class Unsuitable(Exception):
@@ -34,8 +36,8 @@ def python_version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def framed(pickles: Sequence[bytes], **head: str) -> bytes:
-    """One object of them all. head: the versions and sizes that a reader checks before it unpickles."""
+def framed(pickles: Sequence[bytes], **head: Any) -> bytes:
+    """One object of them all. head: the versions that a reader checks before it unpickles, and text of the calls."""
     sizes = [len(each) for each in pickles]
     line = json.dumps({"argosy": FORMAT, **head, "sizes": sizes}, separators=(",", ":"))
     return b"".join([line.encode(), b"\n", *pickles])
@@ -172,6 +174,25 @@ class Calls:
         return pickled
 
 
+class Printed:
+    """Standard output, and a copy of its latest text."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._kept = stream, ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._kept += text[: max(0, PRINTED_MAX - len(self._kept))]
+        return int(self._stream.write(text))
+
+    def taken(self) -> str:
+        """The text since the last call of this."""
+        kept, self._kept = self._kept, ""
+        return kept
+
+
 def _said(fault: BaseException) -> str:
     try:
         return str(fault)
@@ -194,8 +215,11 @@ def main() -> int:
         return WRONG
     os.environ[IN_A_CALL] = "1"
     made = Calls(classes, functions)
-    found = [made.answer(call) for call in calls]
-    (out / PART).write_bytes(framed(found, python=python_version(), cloudpickle=cloudpickle.__version__))
+    with redirect_stdout(Printed(sys.stdout)) as output:
+        found = [(made.answer(call), output.taken()) for call in calls]
+    printed = {place: text for place, (_, text) in enumerate(found) if text}
+    head = {"python": python_version(), "cloudpickle": cloudpickle.__version__, "printed": printed}
+    (out / PART).write_bytes(framed([answer for answer, _ in found], **head))
     return 0
 
 

@@ -28,13 +28,6 @@ LONG_S = 60.0
 
 
 @pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[CallingWorld]:
-    world = CallingWorld(tmp_path)
-    yield world
-    world.close()
-
-
-@pytest.fixture
 def pool(deployment: CallingWorld) -> Iterator[argosy.Executor]:
     with argosy.Executor(client=deployment.client, collect=0.05) as executor:
         yield executor
@@ -221,14 +214,37 @@ def test_a_call_that_waits_can_be_cancelled(patient: argosy.Executor, deployment
     assert deployment.specs[0]["array"]["size"] == 1
 
 
-def test_a_call_that_was_sent_cannot_be_cancelled(pool: argosy.Executor, deployment: CallingWorld) -> None:
+def test_a_call_that_runs_can_be_cancelled_and_its_run_ends_with_the_last_of_its_calls(
+    pool: argosy.Executor, deployment: CallingWorld
+) -> None:
     deployment.held.clear()
-    future = pool.submit(abs, -1)
-    assert futures.wait([future], timeout=0).not_done
-    until(future.running)
-    assert not future.cancel()
+    first, second = pool.submit(abs, -1), pool.submit(abs, -2)
+    assert futures.wait([first], timeout=0).not_done
+    until(lambda: deployment.runs)
+    assert first.cancel()
+    assert (first.cancelled(), first.cancel(), second.done()) == (True, True, False)
+    with pytest.raises(futures.CancelledError):
+        first.result()
+    assert [run.cancelled for run in deployment.runs.values()] == [False]
+    second.cancel()
+    until(lambda: [run.cancelled for run in deployment.runs.values()] == [True])
+
+
+def test_a_cancelled_call_drops_its_result_alone_and_what_has_ended_stays(
+    pool: argosy.Executor, deployment: CallingWorld
+) -> None:
+    deployment.held.clear()
+    first, second = pool.submit(abs, -1), pool.submit(abs, -2)
+    until(lambda: deployment.runs)
+    first.cancel()
     deployment.held.set()
-    assert future.result() == 1
+    assert (second.result(), second.cancel(), second.cancelled()) == (2, False, False)
+
+
+def test_a_call_prints_here_behind_its_number(pool: argosy.Executor, capsys: pytest.CaptureFixture[str]) -> None:
+    futures.wait([pool.submit(print, "one"), pool.submit(print, "two", "lines", sep="\n")])
+    pool.shutdown()
+    assert sorted(capsys.readouterr().out.splitlines()) == ["[0] one", "[1] lines", "[1] two"]
 
 
 # --- as_completed and wait --------------------------------------------------------------------------------------------

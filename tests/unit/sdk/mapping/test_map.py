@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,6 @@ from tests.fakes.calling import CallingWorld
 from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[CallingWorld]:
-    world = CallingWorld(tmp_path)
-    yield world
-    world.close()
 
 
 def test_results_come_in_the_order_of_the_items(deployment: CallingWorld) -> None:

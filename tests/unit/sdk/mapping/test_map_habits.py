@@ -26,13 +26,6 @@ from tests.fakes.waiting import until
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[CallingWorld]:
-    world = CallingWorld(tmp_path)
-    yield world
-    world.close()
-
-
 def open_runs(deployment: CallingWorld) -> list[str]:
     return [each.id for each in deployment.runs.values() if not each.cancelled]
 
@@ -122,6 +115,22 @@ def test_progress_is_a_line_a_step_of_a_pipe_and_in_place_on_a_terminal(deployme
     assert pipe.getvalue().splitlines()[-1] == "map-abs: 3 of 3 tasks, 0 running, $0.00"
     assert terminal.getvalue().startswith("\rmap-abs: ")
     assert terminal.getvalue().endswith("\x1b[K\n")
+
+
+def test_prints_of_the_function_are_shown_here_behind_the_index_of_their_item(
+    deployment: CallingWorld, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def say(x: int) -> int:
+        print("item", x, flush=True)
+        if x == 2:
+            print("x" * 20_000)
+            raise ValueError(x)
+        return x
+
+    list(argosy.map(say, range(3), batch=2, return_exceptions=True, client=deployment.client))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["[0] item 0", "[1] item 1", "[2] item 2"]
+    assert sum(map(len, lines)) < 10_100
 
 
 # --- exceptions of afar -----------------------------------------------------------------------------------------------

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 import argosy
 from tests.fakes.calling import CallingWorld
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[CallingWorld]:
-    world = CallingWorld(tmp_path)
-    yield world
-    world.close()
 
 
 def test_a_decorated_function_runs_here_in_a_map_and_as_a_future(deployment: CallingWorld) -> None:
