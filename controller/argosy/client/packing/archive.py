@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from argosy.client.errors import InvalidInput
-from argosy.client.packing.folder import Entry
+from argosy.client.packing.folder import ChangedMeanwhile, Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Parcel:
 def pack_folder(entries: Sequence[Entry], target: Path) -> Parcel:
     """Writes the archive to `target`. It contains neither times nor owners, so that the same files make the same bytes.
 
-    Raises InvalidInput for a file that changes during packing or that is gone.
+    Raises ChangedMeanwhile for a file that changes during packing or that is gone.
     """
     with (
         target.open("wb") as raw,
@@ -63,13 +62,11 @@ def _add_file(archive: tarfile.TarFile, member: tarfile.TarInfo, entry: Entry) -
     member.size = entry.size
     try:
         with entry.path.open("rb") as file:
+            before = os.fstat(file.fileno())
             archive.addfile(member, file)
-            _check_end(file)
+            after = os.fstat(file.fileno())
+        if (after.st_size, after.st_mtime_ns) != (entry.size, before.st_mtime_ns):
+            raise OSError  # as for a file that ends too early
     except OSError as fault:
         why = fault.strerror or "it changed in the meantime"
-        raise InvalidInput(f"{entry.path} could not be packed: {why}.", next_step="try again") from fault
-
-
-def _check_end(file: IO[bytes]) -> None:
-    if file.read(1):
-        raise OSError  # it has grown
+        raise ChangedMeanwhile(f"{entry.path} could not be packed: {why}.", next_step="try again") from fault

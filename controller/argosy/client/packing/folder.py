@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ _NAMED = 5  # the largest entries that are named if a folder is too large
 _NEVER = frozenset({".git", "__pycache__"})
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"  # in a folder of links to this machine's Python
 HINT = "list what to leave out in .gitignore or .argosyignore, or upload another folder"
+
+
+class ChangedMeanwhile(InvalidInput):
+    """A file changed while it was read: another reading may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,24 @@ def _inner_target(top: Path, path: Path) -> str:
 
 def _unreadable(path: Path, fault: OSError) -> InvalidInput:
     return InvalidInput(f"{path} cannot be read: {fault.strerror}.", next_step=HINT)
+
+
+def written_here(entries: Sequence[Entry]) -> list[Entry]:
+    """The files among these that this process's standard output or standard error goes to."""
+    streams = []
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it is closed
+            if stat.S_ISREG((about := os.fstat(descriptor)).st_mode):
+                streams.append((about.st_dev, about.st_ino))
+    return [each for each in entries if streams and each.is_file and _identity(each.path) in streams]
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def left_out(run: Any, folder: Path, entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:

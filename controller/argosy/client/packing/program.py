@@ -22,7 +22,7 @@ from argosy.client.inputs.local import said_of, with_addresses
 from argosy.client.inputs.named import NamedFolders, is_name
 from argosy.client.inputs.upload import Uploaded, upload_folder
 from argosy.client.packing.archive import Parcel, pack_folder
-from argosy.client.packing.folder import Entry, left_out, mib, packed_entries
+from argosy.client.packing.folder import ChangedMeanwhile, Entry, left_out, mib, packed_entries, written_here
 from argosy.client.packing.upload import Progress, put, put_files, quiet, total_size, uri_of
 from argosy.client.packing.wheels import Resolver, Target, cache_folder
 from argosy.layout import INPUTS, KEPT, spec_uri, split_s3
@@ -30,6 +30,7 @@ from argosy.model.run_terms import ARM64, RUNNER_PROTOCOL, X86_64
 from argosy.spec.program import DEFAULT_IMAGE, UNPACKED, is_local_input, listed_inputs
 
 RESULT_FILES, RESULT_BYTES = 10_000, 50 * 1024**3  # for one task: beyond this its runner says so and uploads nothing
+READINGS = 3  # of a folder in which files change
 HEAVY = 512 * 1024**2  # bytes of packages beyond which an image is the better way, and is recommended
 _INTERPRETERS = frozenset({"python", "python3", "sh", "bash"})
 _SUFFIXES = {"program": ".tar.gz", "wheel": ".whl"}
@@ -117,14 +118,25 @@ class Packer:
         if spec.get("workdir") is None:
             return []
         folder = base / str(spec["workdir"])
+        for _ in range(READINGS - 1):
+            try:
+                return [pack_folder(self._entries(spec, folder), scratch / "program.tar.gz")]
+            except ChangedMeanwhile as changed:
+                self.tell(f"{changed} Reading the folder again.")
+        return [pack_folder(self._entries(spec, folder), scratch / "program.tar.gz")]
+
+    def _entries(self, spec: Mapping[str, Any], folder: Path) -> list[Entry]:
         entries = packed_entries(folder, self.without)
+        if ours := written_here(entries):
+            entries = [each for each in entries if each not in ours]
+            self.tell(f"{ours[0].name}, which this command writes, is not uploaded")
         for name, why in left_out(spec.get("run"), folder, entries):
             self.tell(f"{name}, which the command names, is not uploaded: {why}")
         if why := absent_program(spec, entries):
             raise InvalidInput(f"{why} ({folder.resolve()}).", next_step="check workdir, .gitignore and .argosyignore")
         files = sum(each.is_file for each in entries)
         self.tell(f"packing {folder.resolve()}: {files:,} file{'' if files == 1 else 's'}")
-        return [pack_folder(entries, scratch / "program.tar.gz")]
+        return entries
 
     def _wheels(self, spec: Mapping[str, Any], access: Access) -> list[Parcel]:
         wanted = spec.get("packages")

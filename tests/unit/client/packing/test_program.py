@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import tarfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,56 @@ def test_what_is_never_uploaded_is_said_when_the_command_names_it(folder: Path) 
     told: list[str] = []
     Packer(tell=told.append).pack({**SPEC, "run": ["python", "x.py", "env"]}, folder, access_of(World()))
     assert told[0] == "env, which the command names, is not uploaded: env never is"
+
+
+@contextmanager
+def errors_in(path: Path) -> Iterator[None]:
+    """Standard error goes to this file meanwhile, as after `2> FILE`."""
+    kept = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def test_the_file_that_the_command_writes_is_left_out(folder: Path) -> None:
+    told: list[str] = []
+    with errors_in(folder / "log"):
+        pack(SPEC, folder, access_of(World()), tell=told.append)
+    assert told[0] == "log, which this command writes, is not uploaded"
+
+
+def test_a_folder_in_which_a_file_changes_is_read_again(folder: Path) -> None:
+    told: list[str] = []
+
+    def tell_and_log(sentence: str) -> None:
+        told.append(sentence)
+        if len(told) < 3:
+            (folder / "log").write_text("\n".join(told))
+
+    (folder / "log").touch()
+    world = World()
+    form = pack(SPEC, folder, access_of(world), tell=tell_and_log)
+    [program] = job_of(world, form)["archives"]
+    with tarfile.open(fileobj=io.BytesIO(stored(world, program["uri"]))) as archive:
+        log = archive.extractfile("log")
+        assert log is not None
+        assert log.read().decode().splitlines() == told[:2]
+    assert "log could not be packed: it changed in the meantime. Reading the folder again." in told[1]
+
+
+def test_a_folder_that_always_changes_is_reported(folder: Path) -> None:
+    (folder / "log").touch()
+
+    def log(sentence: str) -> None:
+        with (folder / "log").open("a") as file:
+            file.write(sentence)
+
+    with pytest.raises(InvalidInput, match="log could not be packed"):
+        pack(SPEC, folder, access_of(World()), tell=log)
 
 
 def test_what_is_there_already_is_not_sent_again(folder: Path) -> None:
