@@ -29,7 +29,7 @@ _LISTED = {
     " retryStrategy.stopAfterAlike retryStrategy.evaluateOnExit"
     " timeout.attemptDurationSeconds timeout.runDurationSeconds"
     " capacity.deadline capacity.fallback capacity.budgetUsd capacity.onCap capacity.transferGbPerTask",
-    "b": "inputs",
+    "b": "inputs checkpoint.sizeGiB",
     "s": "container.health container.ports service.targetGroup service.drainSeconds",
     "st": "service.desired service.update capacity.onDemandBase",
     "dt": "daemon.instances daemon.update",

@@ -91,6 +91,8 @@ def _timeout_faults(data: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("checkpoint.everySeconds", too_long)
     if isinstance(data.get("checkpoint"), Mapping) and every_s is None and data.get("run") is None:
         yield Fault("checkpoint.everySeconds", "is required without run: only a program has the folder of checkpoints")
+    if _part(data, "checkpoint").get("sizeGiB") is not None and data.get("run") is None:
+        yield Fault("checkpoint.sizeGiB", "is only possible with run: only a program has the folder of checkpoints")
 
 
 def _array_faults(data: Mapping[str, Any]) -> Iterator[Fault]:

@@ -41,7 +41,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "retryStrategy": {"attempts": 3},
         "timeout": {"attemptDurationSeconds": 1800},
     },
-    "CheckpointSpec": {"everySeconds": 600},
+    "CheckpointSpec": {"everySeconds": 600, "sizeGiB": 2.5},
     "DaemonSpec": {
         "instances": "attribute:ecs.instance-type =~ m5.*",
         "update": {"minHealthyPercent": 80, "order": "stop-first"},

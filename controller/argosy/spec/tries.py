@@ -8,6 +8,7 @@ from pydantic import Field
 
 from argosy.spec.fields import (
     ATTEMPT_LIMIT,
+    DISK_LIMIT_GIB,
     RULE_LIMIT,
     RUN_LIMIT_S,
     TIMEOUT_LIMIT_S,
@@ -53,6 +54,14 @@ class CheckpointSpec(Strict):
         ge=1,
         le=TIMEOUT_LIMIT_S,
         description="Seconds between two saves of an attempt. Default: at commits, and when the task is stopped.",
+    )
+    size_gib: float | None = Field(
+        default=None,
+        alias="sizeGiB",
+        gt=0,
+        le=DISK_LIMIT_GIB,
+        description="The size of a checkpoint that you expect. Submission and plan warn if a stop leaves too little"
+        " time to upload it.",
     )
 
 

@@ -42,6 +42,22 @@ def test_an_image_for_cpus_on_gpus_is_taken_with_a_note(image: str, gpus: int, s
         assert "cannot use the 1 GPU of each task: use argosy/classify-gpu" in notes[0]
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "said"),
+    [
+        ({"sizeGiB": 7.5}, ""),  # 7.5 GiB at 90 MB/s: 89.5 s
+        ({"sizeGiB": 20}, "239 s to upload, at an assumed 90 MB/s, and a stopped task has 90 s: set checkpoint.everyS"),
+        ({"sizeGiB": 20, "everySeconds": 600}, "has 90 s: a stopped task then resumes from its latest interval"),
+        ({"everySeconds": 600}, ""),
+    ],
+)
+def test_a_checkpoint_that_is_too_large_for_a_stop_is_taken_with_a_note(checkpoint: dict[str, Any], said: str) -> None:
+    data = spec(run=["true"], result="none", container={"image": "argosy/digits"}, checkpoint=checkpoint)
+    notes = admit(data, LIMITS, SOURCES).notes
+    assert len(notes) == bool(said)
+    assert said in "".join(notes)
+
+
 def test_results_go_to_allowed_buckets_only() -> None:
     assert faults(spec(output="s3://foreign/x/")) == [
         "output: bucket foreign is not one that this deployment may write to: own, shared"

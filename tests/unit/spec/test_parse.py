@@ -439,6 +439,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"timeout": {"attemptDurationSeconds": 14 * 86_400 + 1}},
         ["timeout.attemptDurationSeconds: must be at most 1209600"],
     ),
+    (
+        {"checkpoint": {"everySeconds": 9, "sizeGiB": 2}},
+        ["checkpoint.sizeGiB: is only possible with run: only a program has the folder of checkpoints"],
+    ),
     ({"checkpoint": {"everySeconds": 0}}, ["checkpoint.everySeconds: must be at least 1"]),
     (
         {"checkpoint": {}},

@@ -36,6 +36,7 @@ from argosy.spec.services import target_group_faults
 from argosy.spec.templates import item_faults
 from argosy.spec.terms import terms_of
 
+UPLOAD_BYTES_PER_S = 90_000_000  # about the 0.75 Gbit/s that AWS promises a c5.large; assumed, not measured
 OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME; its GPU flavour, if any, is argosy/NAME-gpu
 _FOLDER = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)  # the name of a folder of containers/
 
@@ -57,6 +58,7 @@ class DeploymentLimits:
     input_buckets: frozenset[str] = frozenset()  # that programs may read, besides `buckets`
     target_groups: Mapping[str, str] = field(default_factory=dict)  # ARNs by the names that services give
     session_owners: tuple[str, ...] = ()  # globs of roles whose session names identify a person
+    stop_timeout_s: float = 90.0  # from SIGTERM to SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def limits_of(settings: Settings, bucket: str) -> DeploymentLimits:
         input_buckets=frozenset(settings.input_buckets),
         target_groups=settings.target_groups,
         session_owners=settings.session_owners,
+        stop_timeout_s=settings.stop_timeout_s,
     )
 
 
@@ -126,8 +129,26 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
     form, terms = to_json(spec), terms_of(spec)
     notes = [*_flavour_notes(form, terms, sources.images), *sources.image_notes(image)]
     notes += [*_constraint_notes(terms, limits), *_daemon_notes(terms, limits)]
+    notes += _checkpoint_notes(form, limits.stop_timeout_s)
     notes += sources.definition_notes(terms.task_definition) if terms.task_definition else ()
     return Admission(form, terms, image, shards.task_count(form, count), tuple(notes))
+
+
+def _checkpoint_notes(form: Mapping[str, Any], stop_timeout_s: float) -> Iterator[str]:
+    """A note on a checkpoint that is too large for a stop."""
+    about = form.get("checkpoint") or {}
+    gib = about.get("sizeGiB", 0.0)
+    takes_s = gib * 2**30 / UPLOAD_BYTES_PER_S
+    if takes_s <= stop_timeout_s:
+        return
+    rate = f"at an assumed {UPLOAD_BYTES_PER_S / 1e6:.0f} MB/s"
+    step = "set checkpoint.everySeconds, or create .commit during the work"
+    if about.get("everySeconds"):
+        step = "a stopped task then resumes from its latest interval"
+    yield (
+        f"checkpoint.sizeGiB: {gib:g} GiB take about {takes_s:,.0f} s to upload, {rate}, and a stopped task has"
+        f" {stop_timeout_s:.0f} s: {step}"
+    )
 
 
 def _constraint_notes(terms: RunTerms, limits: DeploymentLimits) -> list[str]:
