@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,6 +116,16 @@ def interleaved(chain: tuple[str, ...]) -> Queue:
 def test_a_hundred_thousand_interleaved_tasks_by_other_chains(chain: tuple[str, ...]) -> None:
     supply, queue = fleet(), interleaved(chain)
     report(f"the same by {', '.join(chain)}", least_seconds(lambda: place_queue(queue, supply), 3), 5.0)
+
+
+def test_a_hundred_thousand_interleaved_tasks_of_which_some_share_gpus() -> None:
+    supply, queue = fleet(), interleaved(EMPTYING)
+    supply = Supply.of([replace(row, gpu_memory_mib=22_000 * (row.total_gpus > 0)) for row in supply.rows])
+    sizes = np.random.default_rng(7).choice([2_000, 4_000, 5_500, 7_300, 11_000], len(queue.kinds)).tolist()
+    pairs = zip(queue.kinds, sizes, strict=True)
+    kinds = [replace(kind, gpus=0, gpu_share_mib=mib * (kind.gpus > 0)) for kind, mib in pairs]
+    queue = Queue.from_columns(kinds, queue.kind, queue.count.tolist())
+    report("the same, a tenth with a share", least_seconds(lambda: place_queue(queue, supply), 3), 100_000 / 150_000)
 
 
 def test_the_default_places_more_than_best_fit_on_a_fleet_that_is_too_small() -> None:

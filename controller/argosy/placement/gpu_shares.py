@@ -22,9 +22,10 @@ from math import gcd
 
 import numpy as np
 
-from argosy.placement.arrays import BoolArray, IntArray
+from argosy.placement.arrays import MAX_AMOUNT, BoolArray, IntArray
 from argosy.placement.demand import Batch
 
+_Position = tuple[int, tuple[int, ...], int, int, int]  # memory, known, fresh, largest and step of a row
 OF_SEVERAL = -1  # owners, or of one who is not known: shares of an owner who keeps apart are not placed there
 
 
@@ -96,14 +97,11 @@ class ShareColumns:
         memory, shares, known = self.memory[rows], self.shares[rows], self.known[:, rows]
         largest, step = np.maximum(self.largest[rows], share_mib), np.gcd(self.step[rows], share_mib)
         fresh = np.maximum(self.unshared[rows] - whole - (known > 0).sum(axis=0), 0)
-        least = memory - largest + 1  # what closes an idle GPU
-        open_gpus = fresh + ((known > 0) & (known < least)).sum(axis=0)
-        closing = fresh * -(-least // step) * step
-        closing += (np.where(known > 0, -(-np.maximum(least - known, 0) // step), 0)).sum(axis=0) * step
-        found = np.maximum(open_gpus - shares, (closing + largest - 1 - self.total[rows]) // share_mib)
+        open_gpus, most_mib = _closing(memory, known, fresh, largest, step)
+        found = np.maximum(open_gpus - shares, (most_mib - self.total[rows]) // share_mib)
         unsure = self.whole_unknown[rows] + whole > 0  # such tasks may be started after all shares
         found = np.where(unsure, np.minimum(found, fresh - shares), found)
-        return np.where(least > 0, np.maximum(found, 0), 0)
+        return np.where(memory >= largest, np.maximum(found, 0), 0)
 
     def rests(self, rows: IntArray) -> tuple[IntArray, IntArray]:
         """(d, r) MiB left on each GPU known to be shared, 0 = there is no such GPU; and (r,) the memory of one GPU."""
@@ -128,3 +126,113 @@ class ShareColumns:
         opened = np.minimum(counts, idle[rows])
         self.opened[rows] += opened
         return opened
+
+
+def _closing(
+    memory: IntArray | int, known: IntArray, fresh: IntArray | int, largest: IntArray, step: IntArray
+) -> tuple[IntArray, IntArray]:
+    """(n,) GPUs open to a share of `largest` MiB, and the most MiB of shares on unknown GPUs with which one fits.
+
+    known: (k, n) or (k, 1). fresh: GPUs that no share is known to have. step: divides the size of every such share.
+    """
+    least = memory - largest + 1  # what closes an idle GPU
+    open_gpus = fresh + ((known > 0) & (known < least)).sum(axis=0)
+    closing = fresh * -(-least // step) * step
+    closing = closing + (np.where(known > 0, -(-np.maximum(least - known, 0) // step), 0)).sum(axis=0) * step
+    return open_gpus, closing + largest - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Limits:
+    """What closes rows in the same position to shares (n,) of some sizes."""
+
+    open_gpus: IntArray
+    most_mib: IntArray
+    """Of the shares that are there."""
+    least_open: int
+    least_most_mib: int
+    """The lowest of both, but for shares that fit on no GPU."""
+
+
+@dataclass(slots=True)
+class _Row:
+    """The columns in one row, as they are after the tasks placed."""
+
+    memory: int
+    known: tuple[int, ...]
+    fresh: int
+    unsure: bool
+    shares: int
+    total: int
+    largest: int
+    step: int
+    owner: int
+    opened: int
+
+
+class RowsInTurn:
+    """The same columns for shares that are placed one by one. Rows are read when they are first needed; `settle` writes
+    them back. share_mib, owner: (n,) of the kinds of task that share."""
+
+    def __init__(self, columns: ShareColumns, share_mib: IntArray, owner: IntArray) -> None:
+        self._columns, self._share_mib, self._owner = columns, share_mib, owner
+        self._rows: dict[int, _Row] = {}
+        self._limits: dict[_Position, _Limits] = {}
+
+    def _row(self, at: int, idle: int) -> _Row:
+        found = self._rows.get(at)
+        if found is None:
+            c = self._columns
+            known = tuple(mib for mib in c.known[:, at].tolist() if mib > 0)
+            whole = int(c.idle[at] - c.opened[at]) - idle
+            names = ("shares", "total", "largest", "step", "owner", "opened")
+            numbers = [int(getattr(c, name)[at]) for name in names]
+            fresh, unsure = int(c.unshared[at]) - whole - len(known), int(c.whole_unknown[at]) + whole > 0
+            found = self._rows[at] = _Row(int(c.memory[at]), known, max(0, fresh), unsure, *numbers)
+        return found
+
+    def give(self, at: int, idle: int, gpus: int) -> IntArray | None:
+        """A task takes GPUs whole on a row with `idle` ones. (c,) the kinds that fit there no longer; None = as
+        before."""
+        row = self._row(at, idle)
+        row.fresh, row.unsure = max(0, row.fresh - gpus), True
+        return self._closed(row)
+
+    def share(self, at: int, idle: int, share_mib: int, owner: int) -> IntArray | None:
+        """A task shares a GPU. Returns as `give`."""
+        row = self._row(at, idle)
+        row.shares, row.total, row.opened = row.shares + 1, row.total + share_mib, row.opened + (idle > 0)
+        row.largest, row.step = max(row.largest, share_mib), gcd(row.step, share_mib)
+        closed = self._closed(row)
+        if owner and row.owner != owner:
+            row.owner = owner if row.owner == 0 else OF_SEVERAL
+            others = np.flatnonzero((self._owner != row.owner) & (self._owner != 0))
+            return others if closed is None else np.union1d(closed, others)
+        return closed
+
+    def _closed(self, row: _Row) -> IntArray | None:
+        if row.unsure and row.shares >= row.fresh:
+            return np.arange(len(self._share_mib))
+        position = row.memory, row.known, row.fresh, row.largest, row.step
+        limits = self._limits.get(position)
+        if limits is None:
+            limits = self._limits[position] = self._limits_of(position)
+        if row.shares < limits.least_open or row.total <= limits.least_most_mib:
+            return None
+        return np.flatnonzero((limits.open_gpus <= row.shares) & (limits.most_mib < row.total))
+
+    def _limits_of(self, position: _Position) -> _Limits:
+        memory, known, fresh, largest, step = position
+        mib = self._share_mib
+        highest = np.maximum(mib, largest)
+        open_gpus, most_mib = _closing(memory, np.array(known, np.int64)[:, None], fresh, highest, np.gcd(mib, step))
+        fits = highest <= memory  # others never did
+        open_gpus, most_mib = np.where(fits, open_gpus, 0), np.where(fits, most_mib - mib, -1)
+        least = [int(each[fits].min(initial=MAX_AMOUNT)) for each in (open_gpus, most_mib)]
+        return _Limits(open_gpus, most_mib, *least)
+
+    def settle(self) -> None:
+        """Write the rows back into the columns."""
+        at = np.array(list(self._rows), dtype=np.int64)
+        for name in ("shares", "total", "largest", "step", "owner", "opened"):
+            getattr(self._columns, name)[at] = [getattr(row, name) for row in self._rows.values()]

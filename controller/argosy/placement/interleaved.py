@@ -7,7 +7,8 @@ spread over instances rises by one for the kinds of the task's group, which is p
 chain ends with a draw, the decision is one of the lowest entries.
 
 Tasks that share a GPU leave the free amounts of GPUs to others: what one may open counts as taken (`gpu_shares`). Their
-own keys change with the number of idle GPUs alone, and whether they fit is asked for the one row that has changed.
+own keys change with the number of idle GPUs alone, and whether they fit is asked for the one row that has changed:
+there, rows in the same position have the same limits (`RowsInTurn`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from argosy.placement.arrays import IntArray
 from argosy.placement.candidates import KindCandidates, RowCandidates
 from argosy.placement.demand import Queue
 from argosy.placement.draws import SMALL_BATCH, draws_of, pick
-from argosy.placement.fitness import GPU, Mix
+from argosy.placement.fitness import CPU, GPU, MEMORY, Mix
+from argosy.placement.gpu_shares import RowsInTurn
 from argosy.placement.keys import BUSY_FIRST, SHARED_FIRST, Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, SpreadInstances
@@ -135,6 +137,7 @@ def place_stretch(
         first += counts[position]
     batch, row_of = np.array(batches, dtype=np.int64), np.array(rows, dtype=np.int64)
     _settle(state, board.kinds, local[batch], row_of)
+    board.shares.settle()
     pairs, count = np.unique(batch * max(1, len(state.supply)) + row_of, return_counts=True)
     batch, row_of = np.divmod(pairs, max(1, len(state.supply)))
     return batch + stretch.start, row_of, count.astype(np.int64, copy=False)
@@ -167,29 +170,37 @@ class _SharesOfBoard:
     def __init__(self, kinds: Sequence[TaskKind], state: PassState, weights: IntArray, per_last: IntArray) -> None:
         """weights: (k, 3), of which those of GPUs are set to 0 for kinds that share them. per_last: (k,) by how much
         the keys fall with the last idle GPU of their row."""
-        self._state, self._per_last = state, per_last
-        self._batches = [kind.rules.batch for kind in kinds]
-        self._mib = np.array([batch.gpu_share_mib for batch in self._batches], dtype=np.int64)
-        self._owner = np.array([batch.gpu_owner for batch in self._batches], dtype=np.int64)
-        self._sharers = self._mib.nonzero()[0]
-        any_share = len(self._sharers) > 0
-        self.touches = [any_share and bool(batch.gpu_share_mib or batch.gpus) for batch in self._batches]
-        self._per_idle = np.where(self._mib > 0, weights[:, GPU], 0)
+        batches = [kind.rules.batch for kind in kinds]
+        mib, owner = np.array([(batch.gpu_share_mib, batch.gpu_owner) for batch in batches], dtype=np.int64).T
+        self._batches, self._sharers, self._per_last = batches, mib.nonzero()[0], per_last
+        self.touches = [len(self._sharers) > 0 and bool(batch.gpu_share_mib or batch.gpus) for batch in batches]
+        if len(self._sharers):
+            self._rows = RowsInTurn(state.gpu_shares(), mib[self._sharers], owner[self._sharers])
+        self._per_idle = np.where(mib > 0, weights[:, GPU], 0)
         weights[self._sharers, GPU] = 0
-        self._per_opened = weights[:, GPU].copy()
+        self._per_opened = weights[:, GPU] + self._per_idle, weights[:, GPU] + per_last
 
-    def follow(self, kind: int, row: int, idle: int, column: IntArray) -> None:
-        """A task of a kind was placed on `row`, where `idle` GPUs were idle before. column: (k,) the keys there."""
-        shares, free = self._state.gpu_shares(), self._state.free[GPU]
-        if self._mib[kind]:
-            opened = shares.take(np.array([row]), np.ones(1, dtype=np.int64), free, self._batches[kind])[0]
-            free[row] -= opened
-            column -= opened * self._per_opened
-        left = int(free[row])
-        column -= (max(idle - 1, 0) - max(left - 1, 0)) * self._per_idle + ((idle > 0) - (left > 0)) * self._per_last
-        rows = np.full(len(self._sharers), row, dtype=np.int64)
-        fits = shares.room(rows, free, self._mib[self._sharers]) > 0
-        column[self._sharers[~(fits & shares.open_to(rows, self._owner[self._sharers]))]] = _NEVER
+    def follow(self, kind: int, row: int, free: IntArray, column: IntArray) -> None:
+        """A task of a kind was placed on `row`. free: (3,) there, column: (k,) the keys there."""
+        batch, left = self._batches[kind], free.item(GPU)
+        if batch.gpu_share_mib:
+            closed = self._rows.share(row, left, batch.gpu_share_mib, batch.gpu_owner)
+            if left:
+                free[GPU] = left - 1
+                column -= self._per_opened[left == 1]
+        else:
+            idle = left + batch.gpus
+            closed = self._rows.give(row, idle, batch.gpus)
+            column -= (idle - max(left, 1)) * self._per_idle
+            if not left:
+                column -= self._per_last
+        if closed is not None:
+            column[self._sharers[closed]] = _NEVER
+
+    def settle(self) -> None:
+        """When a stretch ends."""
+        if any(self.touches):
+            self._rows.settle()
 
 
 class _Board:
@@ -198,7 +209,6 @@ class _Board:
     def __init__(self, kinds: Sequence[TaskKind], state: PassState, mix: Mix, reach: _Reach) -> None:
         self.kinds, self._state, self._mix, self._reach = kinds, state, mix, reach
         self._needs = np.array([kind.rules.batch.need for kind in kinds], dtype=np.int64).T.copy()
-        self._steps = [tuple(need) for need in self._needs.T.tolist()]
         chains = [_chain(kind) for kind in kinds]
         self.keys = np.empty((len(kinds), len(state.supply)), dtype=np.int64)
         rows = np.arange(len(state.supply))
@@ -213,7 +223,7 @@ class _Board:
             self.keys[index, short | ~kind.rules.allowed] = _NEVER
         weights = _weights(chains, reach)
         per_last = np.array([_factor(chain, SHARED_FIRST, reach) for chain in chains], dtype=np.int64)
-        self._shares = _SharesOfBoard(kinds, state, weights, per_last)
+        self.shares = _SharesOfBoard(kinds, state, weights, per_last)
         self._drop = np.ascontiguousarray((weights @ self._needs).T) - _rises(kinds, chains, reach)
         self._woken = np.array([_factor(chain, BUSY_FIRST, reach) for chain in chains], dtype=np.int64)
         self._draws = [kind.draws for kind in kinds]
@@ -224,8 +234,10 @@ class _Board:
             self._left = state.tasks_left.tolist()
         self._recomputed = self._curved(chains)
         self._alive = [len(state.supply) > 0] * len(kinds)
-        self._columns = [self.keys[:, row] for row in range(len(state.supply))]
-        self._free = [self._state.free[:, row] for row in range(len(state.supply))]
+        # Views are made once: to make one takes as long as to use it.
+        self._of_kind, self._columns = [*self.keys], [*self.keys.T]
+        self._free, self._need_of, self._drop_of = [*state.free.T], [*self._needs.T.copy()], [*self._drop]
+        self._most = self._needs.max(axis=1).tolist()
         self._short = np.empty(self._needs.shape, dtype=np.bool_)
         self._any_short = np.empty(len(kinds), dtype=np.bool_)
 
@@ -241,9 +253,9 @@ class _Board:
         """The row that takes one more task of a kind, or -1; free resources and the row's keys are updated."""
         if not self._alive[kind]:
             return -1
-        keys = self.keys[kind]
+        keys = self._of_kind[kind]
         row = int(keys.argmin())
-        lowest = keys[row]
+        lowest = keys.item(row)
         if lowest >= _NONE:
             self._alive[kind] = False  # free resources only shrink during a pass
             return -1
@@ -251,21 +263,23 @@ class _Board:
             equal = (keys == lowest).nonzero()[0]
             row = int(equal[pick(drawn, len(equal))])
         free, column = self._free[row], self._columns[row]
-        idle = int(free[GPU])
-        free -= self._needs[:, kind]
-        column -= self._drop[kind]
-        if self._shares.touches[kind]:
-            self._shares.follow(kind, row, idle, column)
+        free -= self._need_of[kind]
+        column -= self._drop_of[kind]
+        if self.shares.touches[kind]:
+            self.shares.follow(kind, row, free, column)
         if self._idle[row]:
             self._idle[row] = False
             column -= self._woken
-        np.greater(self._needs, free[:, None], out=self._short)
-        np.logical_or.reduce(self._short, axis=0, out=self._any_short)
+        (cpu, memory, gpus), most = free.tolist(), self._most
+        fit = cpu >= most[CPU] and memory >= most[MEMORY] and gpus >= most[GPU]
         for chain, who, needs in self._recomputed:
             images = [self.kinds[each].rules.batch.image for each in who.tolist()]
             seen = KindCandidates(self._state, row, needs, np.zeros(1), images, self._mix)
             column[who] = np.where(column[who] >= _NONE, _NEVER, _combined(chain, seen, self._reach))
-        np.copyto(column, _NEVER, where=self._any_short)
+        if not fit:
+            np.greater(self._needs, free[:, None], out=self._short)
+            np.logical_or.reduce(self._short, axis=0, out=self._any_short)
+            np.copyto(column, _NEVER, where=self._any_short)
         if self._left is not None:
             self._left[row] -= 1
             if not self._left[row]:
