@@ -27,7 +27,7 @@ WHAT_RUNS: dict[str, dict[str, Any]] = {"image": {"container": IMAGE}, OWN: {"ta
 # The fields that a field requires, and values in place of examples that equal the default.
 PROGRAM = {"run": ["x"], "container": None}
 WITH: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("workdir", "setup", "packages", "job", "inputs"), PROGRAM),
+    **dict.fromkeys(("workdir", "setup", "packages", "job", "inputs", "checkpoint.sizeGiB"), PROGRAM),
     "result": PROGRAM,
     "run": {"container": None},
     "array.shardSize": {"array": {"range": "0:100"}},
