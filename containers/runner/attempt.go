@@ -122,9 +122,15 @@ func (a attempt) readJob(s3 *store) (job, error) {
 func (a attempt) fetch(s3 *store, asked job) error {
 	archives := newGroup(a.children.stopped, connections)
 	for number, each := range asked.archives {
+		if each.isInChunks() {
+			if err := a.fetchInChunks(s3, archives, each); err != nil {
+				archives.fail(err)
+			}
+			continue
+		}
 		archives.start(func() error { return s3.downloadArchive(archives.context, each, a.work.archive(number)) })
 	}
-	if err := a.fetchInputs(s3, archives); err != nil {
+	if err := a.fetchInputs(s3, archives, a.order.inputs, a.work.inputs()); err != nil {
 		archives.fail(err)
 	}
 	if err := archives.wait(); err != nil {
@@ -133,8 +139,16 @@ func (a attempt) fetch(s3 *store, asked job) error {
 	return a.unpack(asked)
 }
 
-func (a attempt) fetchInputs(s3 *store, under *group) error {
-	planned, err := plannedInputs(under.context, s3, a.order.inputs, a.work.inputs())
+// fetchInChunks has a program's uploaded folder under way.
+func (a attempt) fetchInChunks(s3 *store, under *group, program archive) error {
+	if err := os.MkdirAll(a.work.program(), 0o700); err != nil {
+		return err
+	}
+	return a.fetchInputs(s3, under, []string{program.at.String()}, a.work.program())
+}
+
+func (a attempt) fetchInputs(s3 *store, under *group, addresses []string, into string) error {
+	planned, err := plannedInputs(under.context, s3, addresses, into)
 	if err != nil {
 		return err
 	}
@@ -146,7 +160,7 @@ func (a attempt) fetchInputs(s3 *store, under *group) error {
 	for _, folder := range planned.folders {
 		folder.pieces(func(wanted chunk, files []storedFile) {
 			under.start(func() error {
-				return s3.downloadChunk(under.context, folder.store, wanted, files, a.work.inputs())
+				return s3.downloadChunk(under.context, folder.store, wanted, files, into)
 			})
 		})
 	}
@@ -155,6 +169,9 @@ func (a attempt) fetchInputs(s3 *store, under *group) error {
 
 func (a attempt) unpack(asked job) error {
 	for number, each := range asked.archives {
+		if each.isInChunks() {
+			continue
+		}
 		folder := a.work.program()
 		if each.kind == kindWheel {
 			folder = a.work.wheels()

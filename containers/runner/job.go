@@ -12,13 +12,15 @@ const (
 	kindWheel   = "wheel"
 )
 
-// archive is a .tar.gz (program) or a wheel. sha256 in hexadecimal, size in bytes.
+// archive is a .tar.gz or an uploaded folder (program), or a wheel. sha256 in hexadecimal, size in bytes.
 type archive struct {
 	at     address
 	sha256 string
 	size   int64
 	kind   string
 }
+
+func (a archive) isInChunks() bool { return folderKey.MatchString(a.at.key) }
 
 // job is the document that says which archives a program is made of.
 type job struct {

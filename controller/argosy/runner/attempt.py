@@ -6,83 +6,22 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from argosy.model.exit_codes import NO_RESULT, TEMPORARY, WRONG_REQUEST
 from argosy.runner.checkpoints import Checkpoints
 from argosy.runner.folders import WorkFolder
-from argosy.runner.input_files import FolderInput
+from argosy.runner.input_files import fetch_inputs
 from argosy.runner.job import PROGRAM, WHEEL, Job, read_job
-from argosy.runner.objects import CONNECTIONS, Objects
-from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder, split_address
+from argosy.runner.objects import Objects
+from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder
 from argosy.runner.result import left_in, upload_folder, upload_part
 from argosy.runner.saver import CheckpointSaver, restored_line
 from argosy.runner.unpacked import Unpacked
-
-
-def fetch_inputs(addresses: Iterable[str], folder: Path, objects: Objects) -> None:
-    """Every object into a file below `folder`. Raises RunnerFault or OSError."""
-    planned: dict[str, str] = {}
-    uploaded: list[FolderInput] = []
-    work: list[Callable[[], None]] = []
-    for address in addresses:
-        if (found := FolderInput.at(address, objects)) is not None:
-            uploaded.append(found)
-            named = [(_name(each, found.uri_of(each)), found.uri_of(each)) for each in (*found.files, *found.links)]
-        else:
-            named = list(_named(address, objects))
-            work += [partial(objects.download, uri, folder / name, "the input") for name, uri in named]
-        for name, uri in named:
-            if name in planned:
-                raise RunnerFault(WRONG_REQUEST, f"two inputs would be the file {name}: {planned[name]} and {uri}")
-            planned[name] = uri
-    for name, uri in planned.items():
-        _make_room(folder, name, uri, planned)
-    for found in uploaded:
-        for name in found.empty_folders:
-            _make_room(folder, f"{_name(name, found.uri_of(name))}/.", found.uri_of(name), planned)
-        found.lay_out(folder)
-        work += found.pieces(folder, objects)
-    with ThreadPoolExecutor(CONNECTIONS, "argosy-input") as pool:
-        list(pool.map(lambda each: each(), work))
-
-
-def _named(address: str, objects: Objects) -> Iterator[tuple[str, str]]:
-    """(name in the folder, address) of each object that an input names."""
-    bucket, key = split_address(address, "the input")
-    if key and not key.endswith("/"):
-        yield _name(key.rpartition("/")[2], address), address
-        return
-    found = False
-    for each in objects.below(address, "the input"):
-        found = True
-        if not each.key.endswith("/"):  # what consoles make to show an empty folder
-            uri = f"s3://{bucket}/{each.key}"
-            yield _name(each.key.removeprefix(key), uri), uri
-    if not found:
-        raise RunnerFault(WRONG_REQUEST, f"there is no object below the input {address}")
-
-
-def _name(text: str, uri: str) -> str:
-    if {"", ".", ".."} & set(text.split("/")) or "\0" in text:
-        raise RunnerFault(WRONG_REQUEST, f"the key of the input {uri} is not a file path")
-    return text
-
-
-def _make_room(folder: Path, name: str, uri: str, planned: dict[str, str]) -> None:
-    above = name.rpartition("/")[0]
-    while above:
-        if above in planned:
-            raise RunnerFault(WRONG_REQUEST, f"the input {planned[above]} is a file where {uri} needs a folder")
-        above = above.rpartition("/")[0]
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-
 
 T = TypeVar("T")
 _FULL = (errno.ENOSPC, errno.EDQUOT)

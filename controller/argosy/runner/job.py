@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.model.exit_codes import WRONG_REQUEST
+from argosy.model.input_folder import ADDRESS
 from argosy.model.run_terms import RUNNER_PROTOCOL
 from argosy.runner.order import RunnerFault, split_address
 
@@ -18,12 +19,17 @@ MOST_BYTES = 50 * 1024**3
 
 @dataclass(frozen=True, slots=True)
 class JobArchive:
-    """One archive: `kind` is program (.tar.gz) or wheel; sha256 in hexadecimal, size in bytes."""
+    """One archive: `kind` is program (.tar.gz, or an uploaded folder's address) or wheel; sha256 in hexadecimal, size
+    in bytes."""
 
     uri: str
     sha256: str
     size: int
     kind: str
+
+    @property
+    def is_in_chunks(self) -> bool:
+        return ADDRESS.fullmatch(self.uri) is not None
 
 
 @dataclass(frozen=True, slots=True)

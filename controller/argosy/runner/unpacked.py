@@ -24,6 +24,7 @@ from pathlib import Path
 
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.runner.archives import UNPACK
+from argosy.runner.input_files import fetch_inputs
 from argosy.runner.job import JobArchive
 from argosy.runner.objects import CONNECTIONS, Objects
 from argosy.runner.order import RunnerFault
@@ -149,12 +150,14 @@ class Unpacked:
     def _make(self, made: Path, archives: Sequence[JobArchive], objects: Objects) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="fetching-", dir=self._folder) as held:
-            files = [Path(held) / str(number) for number in range(len(archives))]
+            whole = [each for each in archives if not each.is_in_chunks]
+            files = [Path(held) / str(number) for number in range(len(whole))]
             with ThreadPoolExecutor(CONNECTIONS, "argosy-fetch") as pool:
-                list(pool.map(lambda each, file: _fetched(each, file, objects), archives, files))
+                list(pool.map(lambda each, file: _fetched(each, file, objects), whole, files))
             unpacked = Path(held) / "unpacked"
             unpacked.mkdir()
-            for each, file in zip(archives, files, strict=True):
+            fetch_inputs((each.uri for each in archives if each.is_in_chunks), unpacked, objects)
+            for each, file in zip(whole, files, strict=True):
                 UNPACK[each.kind](file, unpacked, each.uri)
             made.parent.mkdir(exist_ok=True)
             unpacked.rename(made)

@@ -160,6 +160,26 @@ def test_two_folders_with_a_file_of_one_name_are_refused(runner: RunnerUnderTest
     assert "two inputs would be the file x.csv" in ended.sentence
 
 
+def program_of(uri: str) -> dict[str, Any]:
+    return {"uri": uri, "sha256": uri.split("/")[-2], "bytes": 1, "kind": "program"}
+
+
+def test_a_program_may_be_an_uploaded_folder_in_which_it_starts(runner: RunnerUnderTest) -> None:
+    stream, files = b"#!/bin/sh\ncat data/x link data/*; ls -d empty\n12", [("run", 46, True), ("data/x", 2, False)]
+    uri = uploaded(runner, stream, [20], files, links={"link": "data/x"}, empty_folders=("empty",))
+    job = runner.job(program_of(uri))
+    ended = runner.run("argosy:program", "./run", result="stdout", job=job, inputs=[f"{uri}data/"])
+    assert (ended.code, ended.out) == (0, b"121212empty\n"), ended.err
+
+
+def test_a_program_of_other_bytes_is_not_started(runner: RunnerUnderTest) -> None:
+    uri = uploaded(runner, b"1122", [2], [("x", 4, False)])
+    runner.s3.put(f"{STORE}chunks/{hashlib.sha256(b'22').hexdigest()}", b"33")
+    ended = runner.shell("echo ran", result="stdout", job=runner.job(program_of(uri)))
+    assert (ended.code, ended.out) == (64, b"")
+    assert "has another digest than its name" in ended.sentence
+
+
 @pytest.mark.parametrize("document", [b"no gzip", b"", b"{}"])
 def test_a_document_that_cannot_be_read_is_named(runner: RunnerUnderTest, document: bytes) -> None:
     key = f"{STORE}folders/{hashlib.sha256(document).hexdigest()}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from argosy.client.access import Access
 from argosy.client.errors import InvalidInput, error_code
 from argosy.client.inputs.cutting import Cutter
 from argosy.client.inputs.tree import input_entries
-from argosy.client.packing.folder import Entry
+from argosy.client.packing.folder import ChangedMeanwhile, Entry
 from argosy.client.packing.upload import ABSENT, Progress, explained, quiet
 from argosy.client.packing.wheels import cache_folder
 from argosy.layout import INPUTS, KEPT, split_s3
@@ -129,6 +129,11 @@ def upload_folder(
     """
     wanted = None if only is None else set(only)
     entries = [each for each in input_entries(path) if wanted is None or each.name in wanted]
+    return upload_entries(access, path, entries, progress, prefix)
+
+
+def upload_entries(access: Access, path: Path, entries: Sequence[Entry], progress: Progress, prefix: str) -> Uploaded:
+    """`upload_folder` with these files, links and folders, sorted by name. A folder that has others needs no entry."""
     store = ChunkStore.of(access, prefix)
     memory = _Memory(path, f"{store.bucket}/{prefix}")
     if (last := memory.uri()) and (known := store.read(last)):
@@ -139,11 +144,16 @@ def upload_folder(
         sized,
         [(each.name, each.size, each.is_executable) for each in entries if each.is_file],
         links={each.name: each.target for each in entries if each.target},
-        empty_folders=tuple(each.name for each in entries if not each.is_file and not each.target),
+        empty_folders=tuple(_empty_folders(entries)),
     )
     uri = store.write(folder)
     memory.keep(uri)
     return Uploaded(uri, folder, store.sent)
+
+
+def _empty_folders(entries: Sequence[Entry]) -> Iterator[str]:
+    parents = {each.name.rpartition("/")[0] for each in entries}
+    return (each.name for each in entries if not each.is_file and not each.target and each.name not in parents)
 
 
 def _sent(store: ChunkStore, chunks: Iterable[bytes], progress: Progress, total: int) -> Iterator[tuple[str, int]]:
@@ -183,7 +193,7 @@ def _chunks_with(cutter: Cutter, entry: Entry) -> Iterator[bytes]:
     except OSError as fault:
         raise InvalidInput(f"{entry.path} cannot be read: {fault.strerror}.") from fault
     if not before.st_size == after.st_size == read == entry.size or before.st_mtime_ns != after.st_mtime_ns:
-        raise InvalidInput(
+        raise ChangedMeanwhile(
             f"{entry.path} changed while it was uploaded.", next_step="try again when nothing writes to it"
         )
 

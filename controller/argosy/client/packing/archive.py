@@ -15,12 +15,13 @@ from argosy.client.packing.folder import ChangedMeanwhile, Entry
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Data on this disk that a program needs in its tasks. kind: program | wheel."""
+    """Data on this disk that a program needs in its tasks. kind: program | wheel. is_stored: known to be in S3."""
 
     path: Path
     sha256: str
     size: int  # bytes
     kind: str
+    is_stored: bool = False
 
 
 def pack_folder(entries: Sequence[Entry], target: Path) -> Parcel:

@@ -14,7 +14,7 @@ from typing import Any
 from argosy.client.errors import InvalidInput
 from argosy.client.packing.ignored import IgnoreRules
 
-SIZE_LIMIT = 500 * 1024 * 1024  # bytes of all files, which every task would have to fetch
+SIZE_LIMIT = 4 * 1024**3  # bytes of all files, which every task would have to fetch
 COUNT_LIMIT = 100_000  # files and folders: a larger folder is probably the wrong one
 _NAMED = 5  # the largest entries that are named if a folder is too large
 _NEVER = frozenset({".git", "__pycache__"})

@@ -20,7 +20,7 @@ from argosy.client.access import Access
 from argosy.client.errors import InvalidInput
 from argosy.client.inputs.local import said_of, with_addresses
 from argosy.client.inputs.named import NamedFolders, is_name
-from argosy.client.inputs.upload import Uploaded, upload_folder
+from argosy.client.inputs.upload import Uploaded, upload_entries, upload_folder
 from argosy.client.packing.archive import Parcel, pack_folder
 from argosy.client.packing.folder import ChangedMeanwhile, Entry, left_out, mib, packed_entries, written_here
 from argosy.client.packing.upload import Progress, put, put_files, quiet, total_size, uri_of
@@ -30,12 +30,16 @@ from argosy.model.run_terms import ARM64, RUNNER_PROTOCOL, X86_64
 from argosy.spec.program import DEFAULT_IMAGE, UNPACKED, is_local_input, listed_inputs
 
 RESULT_FILES, RESULT_BYTES = 10_000, 50 * 1024**3  # for one task: beyond this its runner says so and uploads nothing
+WHOLE_BYTES = 4_000_000  # a folder up to this size is one archive, a larger one is cut into chunks
 READINGS = 3  # of a folder in which files change
 HEAVY = 512 * 1024**2  # bytes of packages beyond which an image is the better way, and is recommended
 _INTERPRETERS = frozenset({"python", "python3", "sh", "bash"})
 _SUFFIXES = {"program": ".tar.gz", "wheel": ".whl"}
 _FOLDERS = {"program": "archives", "wheel": "wheels"}
 _PYTHON_TAG = re.compile(rf"{DEFAULT_IMAGE}:(3\.\d+)", re.ASCII)
+
+
+Placed = tuple[Parcel, str]  # with its address
 
 
 def _told_nobody(sentence: str) -> None:
@@ -69,11 +73,8 @@ class Packer:
         if not any(spec.get(name) is not None for name in UNPACKED):
             return dict(spec)
         with tempfile.TemporaryDirectory() as scratch:
-            parcels = [*self._folder(spec, folder, Path(scratch)), *self._wheels(spec, access)]
-            bucket = access.deployment.bucket
-            placed = [
-                (each, uri_of(bucket, _FOLDERS[each.kind], each.sha256, _SUFFIXES[each.kind])) for each in parcels
-            ]
+            placed = self._folder(spec, folder, access, Path(scratch))
+            placed += [_placed(access, each) for each in self._wheels(spec, access)]
             self._send(access, placed)
         job = json.dumps(job_document(placed, spec.get("setup")), sort_keys=True, separators=(",", ":"))
         return {**unpacked(spec), "job": put(access, job.encode(), ".json", "jobs")}
@@ -104,26 +105,37 @@ class Packer:
             )
         with tempfile.TemporaryDirectory() as scratch:
             like = {"run": spec.get("run"), "setup": job.get("setup"), "workdir": "."}
-            [parcel] = self._folder(like, folder, Path(scratch))
-            uri = uri_of(access.deployment.bucket, _FOLDERS["program"], parcel.sha256, _SUFFIXES["program"])
-            self._send(access, [(parcel, uri)])
-        job["archives"] = [*job_document([(parcel, uri)], None)["archives"], *kept]
+            placed = self._folder(like, folder, access, Path(scratch))
+            self._send(access, placed)
+        job["archives"] = [*job_document(placed, None)["archives"], *kept]
         return put(access, json.dumps(job, sort_keys=True, separators=(",", ":")).encode(), ".json", "jobs")
 
     def _send(self, access: Access, placed: Sequence[tuple[Parcel, str]]) -> None:
         if sent := put_files(access, placed, self.progress):
             self.tell(f"uploaded {mib(sent)}")
 
-    def _folder(self, spec: Mapping[str, Any], base: Path, scratch: Path) -> list[Parcel]:
+    def _folder(self, spec: Mapping[str, Any], base: Path, access: Access, scratch: Path) -> list[Placed]:
         if spec.get("workdir") is None:
             return []
         folder = base / str(spec["workdir"])
         for _ in range(READINGS - 1):
             try:
-                return [pack_folder(self._entries(spec, folder), scratch / "program.tar.gz")]
+                return [self._whole_or_in_chunks(self._entries(spec, folder), folder, access, scratch)]
             except ChangedMeanwhile as changed:
                 self.tell(f"{changed} Reading the folder again.")
-        return [pack_folder(self._entries(spec, folder), scratch / "program.tar.gz")]
+        return [self._whole_or_in_chunks(self._entries(spec, folder), folder, access, scratch)]
+
+    def _whole_or_in_chunks(self, entries: Sequence[Entry], folder: Path, access: Access, scratch: Path) -> Placed:
+        """A large folder is in S3 afterwards."""
+        size = sum(each.size for each in entries)
+        if size <= WHOLE_BYTES:
+            return _placed(access, pack_folder(entries, scratch / "program.tar.gz"))
+        if size > self.heavy:
+            self.tell(f"the program's folder is {mib(size)}, which each task downloads: make data an input (--input)")
+        done = upload_entries(access, folder, entries, self.progress, KEPT)
+        if done.sent:
+            self.tell(f"uploaded {mib(done.sent)}")
+        return Parcel(folder, done.uri.rstrip("/").rpartition("/")[2], size, "program", is_stored=True), done.uri
 
     def _entries(self, spec: Mapping[str, Any], folder: Path) -> list[Entry]:
         entries = packed_entries(folder, self.without)
@@ -152,6 +164,10 @@ class Packer:
                 " (--image)"
             )
         return wheels
+
+
+def _placed(access: Access, parcel: Parcel) -> Placed:
+    return parcel, uri_of(access.deployment.bucket, _FOLDERS[parcel.kind], parcel.sha256, _SUFFIXES[parcel.kind])
 
 
 def _stored_json(s3: Any, uri: str) -> dict[str, Any]:

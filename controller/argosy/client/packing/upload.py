@@ -49,8 +49,9 @@ def put_files(access: Access, parcels: Sequence[tuple[Parcel, str]], progress: P
     """
     s3 = access.client("s3")
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        there = list(pool.map(lambda each: _is_there(s3, *split_s3(each[1])), parcels))
-        missing = [each for each, found in zip(parcels, there, strict=True) if not found]
+        here = [each for each in parcels if not each[0].is_stored]
+        there = list(pool.map(lambda each: _is_there(s3, *split_s3(each[1])), here))
+        missing = [each for each, found in zip(here, there, strict=True) if not found]
         sent = _Sum(progress, total_size(parcel for parcel, _ in missing))
         try:
             list(pool.map(lambda each: _send(s3, each[0].path, each[1], sent), missing))

@@ -114,16 +114,16 @@ def test_a_path_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
 
 def test_a_folder_beyond_the_limit_is_refused_with_its_largest_entries(program: Path) -> None:
     with (program / "data.bin").open("wb") as file:
-        file.truncate(400 * 1024 * 1024)  # holes: they take no disk
+        file.truncate(3 * 1024**3)  # holes: they take no disk
     with (program / "lib" / "model").open("wb") as file:
-        file.truncate(200 * 1024 * 1024)
+        file.truncate(2 * 1024**3)
     with pytest.raises(
-        InvalidInput, match=r"program has 600.0 MiB; the limit for a program's folder is 500.0 MiB"
+        InvalidInput, match=r"program has 5,120.0 MiB; the limit for a program's folder is 4,096.0 MiB"
     ) as refusal:
         packed_entries(program)
     assert [line.split() for line in refusal.value.details][:2] == [
-        ["400.0", "MiB", "data.bin"],
-        ["200.0", "MiB", "lib/"],
+        ["3,072.0", "MiB", "data.bin"],
+        ["2,048.0", "MiB", "lib/"],
     ]
     assert "--input DIR" in refusal.value.next_step
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import subprocess
 import tarfile
 import time
@@ -22,6 +23,8 @@ from argosy.client.packing.archive import Parcel
 from argosy.client.packing.program import Packer, pack, target_of, unpacked
 from argosy.client.packing.upload import put, put_files
 from argosy.client.packing.wheels import Resolver, Target
+from argosy.layout import KEPT
+from argosy.model.input_folder import read_folder
 from tests.fakes.cli import DEPLOYMENT, Objects, World, refusal
 
 BUCKET = "argosy-results"
@@ -190,6 +193,28 @@ def test_a_folder_that_always_changes_is_reported(folder: Path) -> None:
 
     with pytest.raises(InvalidInput, match="log could not be packed"):
         pack(SPEC, folder, access_of(World()), tell=log)
+
+
+def test_of_a_large_program_only_what_changed_is_sent(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    world, data, told = World(), bytearray(random.Random(1).randbytes(6_000_000)), list[str]()
+    (folder / "model.bin").write_bytes(data)
+    (folder / "x-y").mkdir()
+    packer = Packer(Resolver(tmp_path_factory.mktemp("cache")), tell=told.append)
+    first = packer.pack(SPEC, folder, access_of(world))
+    [program] = job_of(world, first)["archives"]
+    assert (program["kind"], program["bytes"]) == ("program", 6_000_015)
+    uploaded = read_folder(stored(world, program["uri"].rstrip("/")))
+    assert [each.name for each in uploaded.files] == ["model.bin", "x.py"]
+    assert uploaded.empty_folders == ("x-y",)
+    assert (
+        b"".join(stored(world, f"s3://{BUCKET}/{KEPT}chunks/{each.sha256}") for each in uploaded.chunks)[:9] == data[:9]
+    )
+    before = set(world.objects.bodies)
+    data[3_000_000] ^= 1
+    (folder / "model.bin").write_bytes(data)
+    again = packer.pack(SPEC, folder, access_of(world))
+    assert again["job"] != first["job"]
+    assert sum(len(world.objects.bodies[each]) for each in set(world.objects.bodies) - before) < 4_000_000
 
 
 def test_what_is_there_already_is_not_sent_again(folder: Path) -> None:
