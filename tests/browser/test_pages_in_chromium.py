@@ -42,7 +42,7 @@ pytestmark = pytest.mark.engine
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 DRAWN = "[...document.querySelectorAll('canvas')].every(each => each.dataset.drawn === 'yes')"
-PAGES = ["/", "/stream", "/cluster", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
+PAGES = ["/", "/stream", "/cluster/hour", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
 PAGES += [f"/runs/{RUN_ID}/tasks?sort=-duration&attempts=1"]
 PAGES += [f"/runs/{RUN_ID}/tasks/3"]
 PAGES += [f"/runs/{RUN_ID}/retry"]

@@ -36,7 +36,7 @@ class CourseColumns:
 def course_figures(told: View | None) -> Iterator[Figure]:
     """told: None if the deployment keeps no history."""
     if told is None or not told["at"]:
-        empty = "Nothing was recorded in this period: samples are taken every five minutes while anything runs."
+        empty = "Nothing was recorded in this period: samples are taken while anything runs."
         yield Figure("course", "Over time", empty=empty, wide=True)
         return
     course = course_of(told)

@@ -1,14 +1,15 @@
-"""What a commit records about the cluster: a sample every five minutes, and each order when it is placed."""
+"""What a commit records about the cluster: samples, and each order when it is placed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import fsum
 
 from argosy.lifecycle.hosts import shares_in_use
 from argosy.model.cluster_course import (
     EVERY_S,
+    FIRST_EVERY_S,
     MOST_ORDERS,
     MOST_POOLS,
     MOST_RUNS,
@@ -19,6 +20,7 @@ from argosy.model.cluster_course import (
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.journal.capacity import PoolFacts
 from argosy.model.pools import Pool
+from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
@@ -29,13 +31,24 @@ def note(state: State, now: float) -> None:
     """Add the orders to the coming commit, and a sample if one is due."""
     state.orders = _orders(state, now)[:MOST_ORDERS]
     counts = _task_counts(state)
-    instances = [each for each in state.instances.values() if each.owned and each.alive]
-    is_at_rest = not (counts or instances)
-    is_due = not 0 <= now - state.sampled_at < EVERY_S  # a clock that was set back does not delay it
+    is_at_rest = not (counts or _living(state))
+    is_due = not 0 <= now - state.sampled_at < _until_next_s(state)  # a clock that was set back does not delay it
     if is_at_rest == state.sampled_at_rest and (is_at_rest or not is_due):
         return
-    state.sample = _sample(state, now, counts, instances)
+    if state.sampled_at_rest:
+        state.busy_since = now
+    state.sample = sample_of(state, now, counts)
     state.sampled_at, state.sampled_at_rest = now, is_at_rest
+
+
+def _until_next_s(state: State) -> float:
+    """Seconds from the last sample to the next: as long as it had been busy by then, within bounds, so that a run of a
+    minute is seen."""
+    return min(EVERY_S, max(FIRST_EVERY_S, state.sampled_at - state.busy_since))
+
+
+def _living(state: State) -> list[Instance]:
+    return [each for each in state.instances.values() if each.owned and each.alive]
 
 
 def _task_counts(state: State) -> list[tuple[int, ...]]:
@@ -44,10 +57,15 @@ def _task_counts(state: State) -> list[tuple[int, ...]]:
     return [tuple(run.tasks.counts().tolist()) for run in state.runs.values() if not run.done] + suspended
 
 
-def _sample(state: State, now: float, counts: list[tuple[int, ...]], instances: list[Instance]) -> ClusterSample:
+def sample_of(
+    state: State, now: float, counts: Sequence[Sequence[int]], needs: Mapping[int, Resources] | None = None
+) -> ClusterSample:
+    """The cluster now. counts: the tasks of each open run by TaskStatus. needs: of a task of each run, by its number;
+    None = as the state has them."""
+    instances = _living(state)
     by_status = Counter(each.status for each in instances)
     by_purchase = Counter(each.purchase for each in instances)
-    cpu, memory, gpus = shares_in_use(state)
+    cpu, memory, gpus = shares_in_use(state, needs)
     return ClusterSample(
         at=now,
         runs=len(counts),

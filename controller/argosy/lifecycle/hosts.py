@@ -326,16 +326,17 @@ def measure(state: State) -> None:
     state.peak_gpus = max(state.peak_gpus, gpus)
 
 
-def shares_in_use(state: State) -> tuple[float, float, float]:
-    """Attempts' share of the cpu, memory and GPUs of the active instances: 0..1 each."""
+def shares_in_use(state: State, needs: Mapping[int, Resources] | None = None) -> tuple[float, float, float]:
+    """Attempts' share of the cpu, memory and GPUs of the active instances: 0..1 each. needs: of a task of each run, by
+    its number; None = as the state has them."""
     tasks, runs_on = Counter[int](), state.attempts.runs_on_instance
     active = [instance for instance in state.instances.values() if instance.status is InstanceStatus.ACTIVE]
     for instance in active:
         for number, count in runs_on.get(instance.id.encode(), NO_RUNS).items():
             tasks[number] += count
-    needs, used = state.needs_by_number(), Resources()
+    known, used = state.needs_by_number() if needs is None else needs, Resources()
     for number, count in tasks.items():
-        used = used.plus(needs.get(number, NOTHING), count)
+        used = used.plus(known.get(number, NOTHING), count)
     total = map(sum, zip(*(instance.size for instance in active), strict=True)) if active else NOTHING
     cpu, memory, gpus, *_ = (mine / all_ if all_ else 0.0 for mine, all_ in zip(used, total, strict=True))
     return cpu, memory, gpus

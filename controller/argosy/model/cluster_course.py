@@ -1,9 +1,9 @@
 """The cluster's history over weeks: samples of it, and the orders placed.
 
-A sample is taken every five minutes while there are runs or instances, and once more when there are none. A gap after
-that last sample means an empty cluster; any other gap means that no controller ran. Samples and orders are appended by
-the commits that they belong to, in a partition that no load reads, and expire after 90 days. Instances are counted by
-pool for the MOST_POOLS largest; the totals include all of them.
+A sample is taken every five minutes while there are runs or instances, at first more often, and once more when there
+are none. A gap after that last sample means an empty cluster; any other gap means that no controller ran. Samples and
+orders are appended by the commits that they belong to, in a partition that no load reads, and expire after 90 days.
+Instances are counted by pool for the MOST_POOLS largest; the totals include all of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 PARTITION = "COURSE"
 EVERY_S = 300.0
+FIRST_EVERY_S = 10.0  # at the beginning
 KEPT_S = 90 * 86_400.0
 MOST_POOLS = 100
 MOST_ORDERS = 200  # orders of a commit

@@ -62,6 +62,7 @@ class State:
     interruptions: int = 0  # of spot instances, since the deployment
     sampled_at: float = 0.0  # when the last sample of the cluster was taken,
     sampled_at_rest: bool = True  # and whether the cluster was empty
+    busy_since: float = 0.0  # the first sample after rest
     peak_cpu: float = 0.0  # highest allocated share of the active instances, 0..1
     peak_memory: float = 0.0
     peak_gpus: float = 0.0

@@ -41,6 +41,7 @@ RUNS_SHOWN = 100
 RUN_S, CLUSTER_S, MARKET_S, ENDED_S, FAILURES_S = 2.0, 8.0, 300.0, 30.0, 60.0  # seconds for which an answer serves
 
 SPANS = {  # of the cluster's history, by address: name, hours, seconds for which an answer serves
+    "/cluster/hour": ("an hour", 1.0, 8.0),
     "/cluster": ("a day", 24.0, 60.0),
     "/cluster/week": ("a week", 168.0, 300.0),
     "/cluster/quarter": ("90 days", 2160.0, 900.0),

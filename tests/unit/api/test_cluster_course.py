@@ -52,7 +52,7 @@ def test_what_a_commit_has_noted_is_shown_of_the_time_that_is_asked_for(desk: De
     desk.commit()
     desk.time = NOW + 60
     view = desk.body("DescribeCluster", include=["history"], historyHours=1)["history"]
-    assert (view["at"], view["runs"], view["spot"], view["usdPerHour"]) == ([NOW], [1], [0], [0])
+    assert (view["at"], view["runs"], view["spot"]) == ([NOW, NOW + 60], [1, 1], [0, 0])  # the last one is the present
     assert (view["from"], view["to"], view["damaged"]) == (NOW + 60 - HOUR, NOW + 60, 0)
     assert "history" not in desk.body("DescribeCluster")
     earlier = desk.body("DescribeCluster", form="columns", include=["history"], until=NOW - 1)["history"]
@@ -140,3 +140,20 @@ def test_the_state_before_a_span_is_found_behind_many_commits_that_only_ordered(
     assert course_between(desk.store, start, start + HOUR).before == rest._replace(pools=[])
     desk.store.items.clear()
     assert course_between(desk.store, start, start + HOUR).before is None
+
+
+def test_the_history_ends_with_what_the_same_reply_says_of_the_present(desk: Desk) -> None:
+    running(desk)
+    for each in desk.state.instances.values():
+        each.owned = True
+        desk.state.changed_instances.add(each.id)
+    desk.commit()
+    desk.time = NOW + 7
+    body = desk.body("DescribeCluster", include=["history"], historyHours=1)
+    view, alive = body["history"], [each for each in body["instances"] if each["status"] != "GONE"]
+    assert alive
+    shown = view["spot"][-1] + view["onDemand"][-1], view["usdPerHour"][-1], view["spentUsd"][-1]
+    assert shown == (len(alive), body["usdPerHour"], body["spentUsd"])
+    used, total = (sum(each["cpu"][name] for each in alive) for name in ("used", "total"))
+    assert view["cpuUsed"][-1] == pytest.approx(used / total if total else 0.0)
+    assert (view["at"][-1], view["runs"][-1]) == (NOW + 7, 1)

@@ -63,11 +63,14 @@ def test_a_cluster_in_which_nothing_is_leaves_no_sample() -> None:
     assert len(documents.changed(state)) == 1
 
 
-def test_a_sample_is_due_every_five_minutes_also_after_a_restart_and_on_a_clock_that_went_back() -> None:
+def test_samples_are_frequent_at_first_then_every_five_minutes_also_after_a_restart_and_on_a_clock_that_went_back() -> (
+    None
+):
     state, items = state_with_instance(), Documents()
-    for after in (0, EVERY_S - 1, EVERY_S, EVERY_S + 1, 2 * EVERY_S, 100):
+    due = (0, 10, 20, 40, 80, 160, 320, 320 + EVERY_S, 320 + 2 * EVERY_S)
+    for after in sorted({*due, *(each - 1 for each in due[1:]), *(each + 1 for each in due)}) + [100]:
         state = noted(state, items, NOW + after)
-    assert [piece.sample.at - NOW for piece in pieces(items) if piece.sample] == [0, 100, EVERY_S, 2 * EVERY_S]
+    assert [piece.sample.at - NOW for piece in pieces(items) if piece.sample] == sorted([*due, 100])
 
 
 def test_a_sample_counts_tasks_instances_and_money() -> None:

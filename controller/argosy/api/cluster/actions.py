@@ -19,6 +19,7 @@ from argosy.api.cluster.views import at_work_rows, cluster_view, floor_view
 from argosy.api.refusals import throttled
 from argosy.api.request_context import Actions, RequestContext
 from argosy.api.views import iso
+from argosy.lifecycle.cluster_course import sample_of
 from argosy.model import inbox
 from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest
@@ -58,7 +59,8 @@ def _describe_cluster(context: RequestContext, request: requests.DescribeCluster
     if "attempts" in request.include:
         view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})
     if "history" in request.include:
-        view["history"] = course_of(context.store, request, context.now())
+        counts = [record.counts for record in records.values()]
+        view["history"] = course_of(context.store, request, sample_of(state, context.now(), counts, needs))
     return in_form({**view, "endedLeftOut": left_out}, request.form)
 
 

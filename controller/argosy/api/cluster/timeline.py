@@ -7,7 +7,7 @@ means and whose sums are the last ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
 from typing import Any
@@ -62,11 +62,15 @@ class Course:
     damaged: int
 
 
-def course_of(store: Store, request: DescribeCluster, now: float) -> JSON:
-    """`history` of DescribeCluster's body."""
+def course_of(store: Store, request: DescribeCluster, present: ClusterSample) -> JSON:
+    """`history` of DescribeCluster's body. present: a sample of this moment, with which it ends."""
+    now = present.at
     end = min(now, request.until or now)
     start = end - request.history_hours * 3600
-    return course_view(course_between(store, start, end), start, end)
+    course = course_between(store, start, end)
+    if end == now and not present.is_at_rest:
+        course = replace(course, samples=[*course.samples, present])
+    return course_view(course, start, end)
 
 
 def course_between(store: Store, start: float, end: float) -> Course:

@@ -119,6 +119,7 @@ _ROOT_FIELDS = [
     "interruptions",
     "sampled_at",
     "sampled_at_rest",
+    "busy_since",
     "peak_cpu",
     "peak_memory",
     "peak_gpus",
@@ -130,8 +131,7 @@ def changed(state: State) -> Documents:
     """Every document that differs from the last commit. The root is always among them: it names the active runs."""
     documents: Documents = {(STATE, ROOT): encode(_root(state))}
     if state.changed_pools:
-        pools = [_record_of(pool, _POOL_FIELDS) for pool in state.pools.values()]
-        documents[STATE, POOLS] = encode(pools)
+        documents[STATE, POOLS] = encode([_record_of(pool, _POOL_FIELDS) for pool in state.pools.values()])
     for bucket, members in _changed_buckets(state).items():
         documents[STATE, f"INSTANCES#{bucket:02d}"] = encode(members)
     for chunk in sorted(state.attempts.dirty):
