@@ -5,7 +5,11 @@ Those that need no task, or a quick one, are in `make test`; the others are deep
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -25,6 +29,32 @@ TESTS = Path(__file__).resolve().parents[2]
 )
 def test_a_habit_has_the_right_verdict(habit: Habit, tmp_path: Path, environment: dict[str, str]) -> None:
     habit.show(tmp_path, environment)
+
+
+PROC_OPENED: list[str] = []  # by others than psutil, which reads it on Linux alone
+
+
+def _note_proc(event: str, arguments: tuple[Any, ...]) -> None:
+    if event not in ("open", "os.listdir", "os.scandir") or not str(arguments[0]).startswith("/proc"):
+        return
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and "/psutil/" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    if frame is None:
+        PROC_OPENED.append(str(arguments[0]))
+
+
+@pytest.mark.deep  # the hook stays
+def test_a_task_runs_with_what_macos_has(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    monkeypatch.delattr(os, "waitid")
+    sys.addaudithook(_note_proc)
+    REPORTS[0].show(tmp_path, environment)
+    noted, PROC_OPENED[:] = [*PROC_OPENED], []
+    Path("/proc/self/stat").read_bytes()
+    assert (noted, PROC_OPENED) == ([], ["/proc/self/stat"])
 
 
 def test_each_finding_names_a_habit_or_a_test_that_there_is() -> None:
