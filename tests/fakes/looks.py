@@ -11,6 +11,7 @@ import numpy as np
 
 from argosy.api.cluster.actions import in_columns
 from argosy.client.api import ApiError
+from argosy.client.aws_clients import Connection
 from argosy.figures.history import column, stored
 from argosy.model.tasks import TaskStatus
 from argosy.ui.looks import Looks
@@ -148,6 +149,9 @@ class Api:
         statuses = {**stored(states), "values": [each.name for each in TaskStatus]}
         return {**_there(run_id == RUN_ID, self.view), "statuses": statuses}
 
+    def describe_with_tasks(self, run_id: str) -> JSON:
+        return {"taskList": [], **self.view, "runId": run_id}
+
     def history(self, run_id: str) -> JSON:
         self.asked.append("history")
         return self.told
@@ -282,6 +286,7 @@ class Reached:
 
     def __init__(self, api: Api, spec: bytes | None) -> None:
         self.api, self.spec, self.deployment = api, spec, SimpleNamespace(region="us-east-1")
+        self.connection = Connection(endpoint_url="http://127.0.0.1:1")
 
     def client(self, service: str, region: str | None = None) -> Objects:
         return Objects(self.spec)

@@ -13,10 +13,26 @@ from argosy.client.errors import ArgosyError
 from argosy.client.local_key import LocalKey, key_for
 
 TIMEOUT_S = 30.0
+NOTICE_S = 120.0  # from a spot notice to the end, as on AWS
 
 
 class SteeringRefused(ArgosyError):
     """The local mode does not do it, or there is none at the endpoint."""
+
+
+def running_task(view: Mapping[str, Any], task: int | None) -> Mapping[str, Any] | None:
+    """The task of that index, or the first, that runs on an instance. view: DescribeRun with its tasks."""
+    running = (each for each in view["taskList"] if each["status"] == "RUNNING" and each["instance"])
+    return next((each for each in running if task in (None, each["index"])), None)
+
+
+def interrupt(connection: Connection, view: Mapping[str, Any], instance: str, notice_s: float) -> list[int]:
+    """A spot notice for an instance; the tasks of the run that get SIGTERM. Raises SteeringRefused."""
+    try:
+        steer(connection, "interrupt", {"instanceId": instance, "noticeS": notice_s})
+    except SteeringRefused as why:
+        raise SteeringRefused(f"{instance} cannot be interrupted: {why}.") from why
+    return [each["index"] for each in view["taskList"] if each["instance"] == instance and each["status"] == "RUNNING"]
 
 
 def steer(connection: Connection, action: str, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,27 +6,31 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.client.progress import CANCELLING, TERMINAL
+from argosy.client.steering import NOTICE_S, running_task
 from argosy.figures.document import Figure, Page
 from argosy.figures.markup import Content, Markup, element
 from argosy.figures.numbers import counted
 
 View = Mapping[str, Any]
-CANCEL, RETRY = "cancel", "retry"
+CANCEL, RETRY, INTERRUPT = "cancel", "retry", "interrupt"
 TOKEN = "token"  # noqa: S105 - the name of the field
+_NOTHING = {
+    CANCEL: "The run has ended.",
+    RETRY: "The run has no failed or cancelled tasks, or has not ended.",
+    INTERRUPT: "No task of the run is running.",
+}
 
 
 def confirmation_page(view: View, action: str, token: str) -> Page:
-    """view: DescribeRun. action: CANCEL or RETRY. token: of this action, which counts once."""
+    """view: DescribeRun. with its tasks for INTERRUPT. action: CANCEL, RETRY or
+    INTERRUPT. token: of this action, which counts once."""
     run, tasks = view["runId"], view["tasks"]
-    asked = f"{'Cancel' if action == CANCEL else 'Retry'} {run}"
-    fields = list((_cancel if action == CANCEL else _retry)(view, tasks))
+    asked = f"{action.capitalize()} {run}"
+    fields = list({CANCEL: _cancel, RETRY: _retry, INTERRUPT: _interrupt}[action](view, tasks))
     hidden = element("input", type="hidden", name=TOKEN, value=token)
     form = element("form", *fields, hidden, method="post", action=f"/runs/{run}/{action}", class_="fields")
     back = element("p", element("a", "Back to the run", href=f"/runs/{run}"))
-    nothing = (
-        "The run has ended." if action == CANCEL else "The run has no failed or cancelled tasks, or has not ended."
-    )
-    shown = form if fields else element("p", nothing, class_="empty")
+    shown = form if fields else element("p", _NOTHING[action], class_="empty")
     figure = Figure("ask", "Are you sure?", picture=Markup(shown + back), wide=True)
     return Page(f"{asked} · Argosy", asked, [figure], status=view["status"])
 
@@ -49,6 +53,19 @@ def _retry(view: View, tasks: View) -> Iterator[Markup]:
         box = element("input", type="checkbox", name=name, value="yes", checked=name == kinds[0])
         yield _label(counted(tasks[name], f"{name} task"), box)
     yield element("button", "Run them again")
+
+
+def _interrupt(view: View, tasks: View) -> Iterator[Markup]:
+    found = running_task(view, None)
+    if found is None:
+        return
+    yield element("p", "The instance of the task gets a spot notice and ends after it. Every task that runs there gets "
+                  "SIGTERM now, and runs again elsewhere.")  # fmt: skip
+    task = element("input", type="number", name="task", min=0, value=found["index"], required=True)
+    yield _label("Task", task)
+    seconds = element("input", type="number", name="seconds", min=0, max=f"{NOTICE_S:g}", value=f"{NOTICE_S:g}")
+    yield _label("Seconds from the notice to the end", seconds)
+    yield element("button", "Interrupt the instance")
 
 
 def _label(name: str, content: Content) -> Markup:

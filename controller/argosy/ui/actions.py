@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from argosy.client.errors import InvalidInput
-from argosy.figures.confirmation import CANCEL, TOKEN, confirmation_page
+from argosy.client.steering import NOTICE_S, interrupt, running_task
+from argosy.figures.confirmation import CANCEL, INTERRUPT, TOKEN, confirmation_page
 from argosy.figures.document import Page
 from argosy.loopback.server import Environ
 from argosy.ui.guard import Guard
-from argosy.ui.looks import Looks
+from argosy.ui.looks import Looks, NoSuchPage
 
 MOST_BYTES = 10_000  # of a form
 
 
 def confirmation(looks: Looks, guard: Guard, run: str, action: str) -> Page:
-    """The question; nothing is changed. The form names the run by its id. Raises NoSuchPage for an unknown run."""
-    view = looks.found(looks.meant(run))
+    """The question; nothing is changed. The form names the run by its id. Raises NoSuchPage for an unknown run, and for
+    an interruption on AWS."""
+    run_id, read = looks.meant(run), None
+    if action == INTERRUPT:
+        if not looks.access.connection.is_loopback:
+            raise NoSuchPage("Only local mode interrupts on command: on AWS, the Fault Injection Service does.")
+        read = looks.access.api.describe_with_tasks
+    view = looks.found(run_id, read)
     return confirmation_page(view, action, guard.token_for(f"{action} {view['runId']}"))
 
 
@@ -35,6 +43,8 @@ def carry_out(looks: Looks, guard: Guard, environ: Environ, run_id: str, action:
         return False
     if action == CANCEL:
         looks.access.api.cancel(run_id, form.get("reason") or None)
+    elif action == INTERRUPT:
+        _interrupt(looks, run_id, form)
     else:
         wanted = {name: name in form for name in ("failed", "cancelled")}
         if not any(wanted.values()):
@@ -42,3 +52,15 @@ def carry_out(looks: Looks, guard: Guard, environ: Environ, run_id: str, action:
         looks.access.api.retry(run_id, wanted, token)
     looks.kept.forget()
     return True
+
+
+def _interrupt(looks: Looks, run_id: str, form: Mapping[str, str]) -> None:
+    """Raises InvalidInput, SteeringRefused."""
+    task, seconds = form.get("task", ""), form.get("seconds", "")
+    if not (task.isdecimal() and seconds.isdecimal() and int(seconds) <= NOTICE_S):
+        raise InvalidInput(f"Give the number of a task, and whole seconds from 0 to {NOTICE_S:g}.")
+    view = looks.access.api.describe_with_tasks(run_id)
+    chosen = running_task(view, int(task))
+    if chosen is None:
+        raise InvalidInput(f"Task {int(task)} is not running.")
+    interrupt(looks.access.connection, view, str(chosen["instance"]), float(seconds))

@@ -24,12 +24,12 @@ from argosy.client.progress import CANCELLING, TERMINAL
 from argosy.client.run_names import run_id_of
 from argosy.figures.checkpoints import checkpoints
 from argosy.figures.cluster import cluster_page
-from argosy.figures.confirmation import CANCEL, RETRY
+from argosy.figures.confirmation import CANCEL, INTERRUPT, RETRY
 from argosy.figures.document import Figure, Page
 from argosy.figures.gpu_use import gpu_use
 from argosy.figures.history import Attempts, attempts_of
 from argosy.figures.market import Prices, market_page
-from argosy.figures.markup import Content, element
+from argosy.figures.markup import Content, element, joined
 from argosy.figures.plan import plan_page
 from argosy.figures.queues import queues_page
 from argosy.figures.run import QUEUE, SERVICE, run_page
@@ -71,7 +71,10 @@ class Looks:
 
     def run(self, run_id: str) -> Page:
         """run_id: or another name of a run. Raises NoSuchPage if none matches."""
-        return self.kept.once(("run", run_id), RUN_S, lambda: _linked(self.read_run(self.meant(run_id))))
+        return self.kept.once(("run", run_id), RUN_S, lambda: self._read_linked(run_id))
+
+    def _read_linked(self, run_id: str) -> Page:
+        return _linked(self.read_run(self.meant(run_id)), self.access.connection.is_loopback)
 
     def meant(self, wanted: str) -> str:
         """The id of the run of that name. Raises NoSuchPage if none matches."""
@@ -186,14 +189,16 @@ class Looks:
         return found
 
 
-def _linked(page: Page) -> Page:
+def _linked(page: Page, is_local: bool) -> Page:
     """The page of a run leads to its tasks, its service and the queues; a report, which is a file, cannot."""
     tasks = element("a", "as a table", href=f"/runs/{page.heading}/tasks")
     facts: list[tuple[str, Content]] = [(what, _link(what, said)) for what, said in page.facts]
     facts.append(("tasks", tasks))
     action = RETRY if page.status in TERMINAL else CANCEL
     if page.status not in ("SUCCEEDED", CANCELLING) and SERVICE not in dict(page.facts):
-        facts.append(("change", element("a", f"{action}…", href=f"/runs/{page.heading}/{action}", class_="act")))
+        actions = [action, INTERRUPT] if is_local and action == CANCEL else [action]
+        links = [element("a", f"{each}…", href=f"/runs/{page.heading}/{each}", class_="act") for each in actions]
+        facts.append(("change", joined([links[0], *(part for link in links[1:] for part in (" ", link))])))
     return replace(page, facts=facts)
 
 

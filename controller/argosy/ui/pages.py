@@ -41,7 +41,7 @@ _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile("/schedules"), services.schedules, _SLOW_POLL_S),
     (re.compile(r"/schedules/([a-z0-9-]{1,64})", re.ASCII), services.schedule, _SLOW_POLL_S),
 )
-_ACTION = re.compile(r"/runs/([a-z0-9-]{1,100})/(cancel|retry)", re.ASCII)
+_ACTION = re.compile(r"/runs/([a-z0-9-]{1,100})/(cancel|retry|interrupt)", re.ASCII)
 _BY_QUERY = (tasks.tasks, tasks.task)  # pages that depend on the query of their address
 _VERSIONS_KEPT = 64
 _POLICY = (

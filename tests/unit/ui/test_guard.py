@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError
 from argosy.loopback.server import WsgiServer
 from argosy.ui.guard import Guard
@@ -37,6 +38,7 @@ class Site:
     jar: str = ""
     asked: list[str] = field(default_factory=list)
     api: Any = None
+    access: Any = None
 
     def ask(self, path: str, method: str = "GET", body: str | None = None, **headers: str) -> Reply:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -74,7 +76,7 @@ def site() -> Iterator[Site]:
     server = WsgiServer(Pages(shown, guard, "argosy in us-east-1"))
     server.start()
     try:
-        yield Site(server.port, guard.token, asked=api.asked, api=api)
+        yield Site(server.port, guard.token, asked=api.asked, api=api, access=shown.access)
     finally:
         server.close()
 
@@ -233,6 +235,37 @@ def test_a_run_that_cannot_be_changed_has_no_form(site: Site) -> None:
     site.api.view |= {"status": "RUNNING"}
     site.ask("/runs/other/retry")
     assert "<button" not in site.ask(f"/runs/{RUN_ID}/retry").text
+
+
+def test_an_instance_is_interrupted_after_a_confirmation_in_local_mode_only(site: Site) -> None:
+    notices: list[Any] = []
+
+    def local_mode(environ: Any, start_response: Any) -> list[bytes]:
+        given = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        notices.append((environ["PATH_INFO"], json.loads(given)))
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [b"{}"]
+
+    server = WsgiServer(local_mode)
+    server.start()
+    try:
+        site.access.connection = Connection(endpoint_url=f"http://127.0.0.1:{server.port}", region="us-east-1")
+        site.enter()
+        site.api.view |= {"status": "RUNNING", "taskList": [{"index": 7, "status": "RUNNING", "instance": "i-0a"}]}
+        assert f'href="/runs/{RUN_ID}/interrupt"' in site.ask(f"/runs/{RUN_ID}").text
+        for form, status in {
+            "task=7&seconds=121": 409, "task=&seconds=5": 409, "task=8&seconds=5": 409, "task=7&seconds=5": 303
+        }.items():  # fmt: skip
+            assert site.confirm("interrupt", f"token=TOKEN&{form}").status == status
+        assert notices == [("/argosy/interrupt", {"instanceId": "i-0a", "noticeS": 5.0})]
+        assert site.confirm("interrupt", "token=x&task=7&seconds=5").status == 403
+        site.api.view |= {"taskList": []}
+        assert "No task of the run is running." in site.ask(f"/runs/{RUN_ID}/interrupt").text
+        site.access.connection = Connection()
+        assert site.ask(f"/runs/{RUN_ID}/interrupt").status == 404
+    finally:
+        server.close()
+    assert len(notices) == 1
 
 
 @pytest.mark.parametrize(

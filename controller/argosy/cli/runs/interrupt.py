@@ -14,7 +14,7 @@ from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
-NOTICE_S = 120.0  # as on AWS
+NOTICE_S = 120.0  # as `client.steering`, which is imported by need
 
 
 def register(app: typer.Typer) -> None:
@@ -37,16 +37,16 @@ def interrupt(
             "Only local mode interrupts on command: on AWS, the Fault Injection Service does.",
             next_step="docs/guides/first-deployment.md has its calls",
         )
-    from argosy.client.steering import SteeringRefused, steer
+    from argosy.client.steering import SteeringRefused
+    from argosy.client.steering import interrupt as interrupted
 
     view = session.api.describe_with_tasks(run)
     chosen = _chosen(session, view, task)
     instance = str(chosen["instance"])
     try:
-        steer(session.connection, "interrupt", {"instanceId": instance, "noticeS": warn})
+        hit = interrupted(session.connection, view, instance, warn)
     except SteeringRefused as why:
-        raise CliError(f"{instance} cannot be interrupted: {why}.") from why
-    hit = [each["index"] for each in view["taskList"] if each["instance"] == instance and each["status"] == "RUNNING"]
+        raise CliError(why.message) from why
     if session.wants_json:
         session.print_json({"runId": view["runId"], "instance": instance, "noticeSeconds": warn, "tasks": hit})
         return
@@ -59,8 +59,9 @@ def interrupt(
 
 def _chosen(session: Session, view: Mapping[str, Any], task: int | None) -> Mapping[str, Any]:
     """The task whose instance is interrupted. Raises CliError if it does not run."""
-    running = [each for each in view["taskList"] if each["status"] == "RUNNING" and each["instance"]]
-    found: Mapping[str, Any] | None = next((each for each in running if task in (None, each["index"])), None)
+    from argosy.client.steering import running_task
+
+    found = running_task(view, task)
     if found is None:
         which = "No task of the run" if task is None else f"Task {task}"
         more = "" if task is None else f" --task {task}"
