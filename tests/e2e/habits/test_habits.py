@@ -5,10 +5,10 @@ Those that need no task, or a quick one, are in `make test`; the others are deep
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -37,7 +37,7 @@ PROC_OPENED: list[str] = []  # by others than psutil, which reads it on Linux al
 def _note_proc(event: str, arguments: tuple[Any, ...]) -> None:
     if event not in ("open", "os.listdir", "os.scandir") or not str(arguments[0]).startswith("/proc"):
         return
-    frame: FrameType | None = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None and "/psutil/" not in frame.f_code.co_filename:
         frame = frame.f_back
     if frame is None:
