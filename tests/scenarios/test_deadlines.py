@@ -137,6 +137,18 @@ def test_a_task_that_was_lost_too_often_goes_to_on_demand_and_only_that_one() ->
     assert bought(cluster)["on-demand"] == 1
 
 
+def test_a_run_whose_interruptions_repeat_too_much_work_stays_on_demand() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=600.0)
+    cluster.submit(8, capacity={**SPOT_THEN, "fallback": {"afterRedoneUsd": 0.001}})
+    cluster.run_for(200)
+    cluster.world.interrupt(cluster.live_instances()[0]["InstanceId"])
+    cluster.run_to_rest()
+    assert bought(cluster)["on-demand"] == 1  # the notice came before the loss was known, and a spot instance with it
+    record = cluster.record()
+    assert record.steering.stance is Stance.FIRM
+    assert "to the end: interruptions have repeated work worth $0.0" in record.steering.reason
+
+
 def test_a_run_that_can_no_longer_meet_its_deadline_is_late_and_continues() -> None:
     cluster = Controlled()
     submit(cluster, 160, deadline="10m")

@@ -1,8 +1,9 @@
 """When does a run of purchase spot-then-on-demand leave spot and return to it?
 
-It leaves for three reasons: its deadline leaves too little slack (`deadline`), tasks have waited too long while spot is
-short, and single tasks were lost too often (`scheduler.turns.asks`). Whether spot is available shows only in an order.
-So a run on on-demand tries spot again after a pause, which doubles each time that spot is short again.
+It leaves for four reasons: its deadline leaves too little slack (`deadline`), tasks have waited too long while spot is
+short, too much work was repeated, and single tasks were lost too often (`scheduler.turns.asks`). Whether spot is
+available shows only in an order. So a run on on-demand tries spot again after a pause, which doubles each time that
+spot is short again, unless it has to stay on on-demand.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from argosy.market.on_demand import is_ever_available
 from argosy.market.progress import Progress, progress_of, stance_of
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
+from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.purchases import Stance, Steering
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.model.wording import duration, hour_and_minute
+from argosy.model.wording import dollars, duration, hour_and_minute
 
 MAX_PAUSES = 4.0  # times Policy.try_spot_s
 FORGIVEN_S = 3600.0  # after this time on spot, an earlier shortage no longer counts
@@ -50,6 +52,10 @@ def steered(run: Run, moment: Moment, is_short: bool | None = None) -> Steering:
     if stance is Stance.SPOT:
         back = f"back to spot since {hour_and_minute(now)}"
         return replace(before, stance=stance, since=now, reason=back, short_since=0.0)
+    if _is_costly(run, moment.state):
+        usd = dollars(_redone_usd(run, moment.state))
+        reason = f"on-demand since {hour_and_minute(now)}, to the end: interruptions have repeated work worth {usd}"
+        return replace(before, stance=stance, since=now, reason=reason, short_since=0.0)
     fresh = before.stance is Stance.SPOT and now - before.since > FORGIVEN_S
     falls = 1 if fresh else before.falls + (before.stance is Stance.SPOT)
     pause_s = policy.try_spot_s * min(MAX_PAUSES, 2.0 ** (falls - 1))
@@ -75,6 +81,8 @@ def _noted(run: Run, now: float, is_short: bool | None) -> Steering:
 
 
 def _stance(run: Run, moment: Moment, progress: Progress | None, before: Steering) -> Stance:
+    if _is_costly(run, moment.state):
+        return Stance.FIRM
     now = moment.now
     if before.stance is Stance.SPOT:
         spot_for_s = 0.0 if before.short_since else math.inf
@@ -90,6 +98,18 @@ def _stance(run: Run, moment: Moment, progress: Progress | None, before: Steerin
     if before.stance is Stance.SPOT:
         return Stance.ON_DEMAND if _has_waited(run, before, now, moment.policy) else Stance.SPOT
     return Stance.SPOT if progress or spot_for_s else Stance.ON_DEMAND
+
+
+def _redone_usd(run: Run, state: State) -> float:
+    """Of attempts that have ended."""
+    here = (each for each in state.instances.values() if each.owes and run.number in each.work)
+    owed = sum(each.work[run.number][Work.REDONE] * each.price_usd_per_hour / 3600 for each in here)
+    return owed + sum(each.redone for each in run.costs.values())
+
+
+def _is_costly(run: Run, state: State) -> bool:
+    limit = run.terms.fallback_redone_usd
+    return limit is not None and _redone_usd(run, state) >= limit
 
 
 def _is_worth_a_try(run: Run, state: State, now: float, policy: Policy) -> bool:

@@ -38,7 +38,7 @@ class Stance(StrEnum):
 
     SPOT = "spot"  # take spot, or wait for it
     ON_DEMAND = "on-demand"  # until spot is worth another try
-    FIRM = "firm"  # on-demand to the end: there would be no time to make up for a loss of spot
+    FIRM = "firm"  # on-demand to the end: a loss of spot would take too long or cost too much
 
 
 @dataclass(frozen=True, slots=True)

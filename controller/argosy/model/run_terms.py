@@ -210,6 +210,7 @@ class RunTerms:
     on_demand_base: int  # of a service: number of its tasks that run on on-demand instances
     fallback_after_s: float | None  # how long tasks wait for spot that is short
     fallback_losses: int  # a task that was lost this often moves to on-demand by itself
+    fallback_redone_usd: float | None  # with this much repeated work, the run uses on-demand to its end
     budget_usd: float | None
     max_hourly_usd: float | None
     drains_at_cap: bool  # whether running tasks are stopped when the budget is used up; otherwise they may finish

@@ -132,6 +132,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "FallbackSpec": {
         "afterWaitSeconds": 900,
         "afterInterruptions": 2,
+        "afterRedoneUsd": 1.5,
     },
     "RetrySpec": {
         "attempts": 3,

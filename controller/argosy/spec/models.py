@@ -57,7 +57,7 @@ from argosy.spec.services import (
     ServiceSpec,
     UpdateSpec,
 )
-from argosy.spec.tries import CheckpointSpec, ExitRuleSpec, RetrySpec, TimeoutSpec
+from argosy.spec.tries import CheckpointSpec, ExitRuleSpec, FallbackSpec, RetrySpec, TimeoutSpec
 
 
 class ContainerSpec(Strict):
@@ -186,21 +186,6 @@ class PlacementSpec(Strict):
         default=None,
         description="Task groups that never share an instance with the run's tasks, in whatever order they start. The"
         " run's own group means one task per instance.",
-    )
-
-
-class FallbackSpec(Strict):
-    """When a run with purchase spot-then-on-demand turns to on-demand, apart from its deadline."""
-
-    after_wait_seconds: int | None = Field(
-        default=None,
-        ge=1,
-        le=TIMEOUT_LIMIT_S,
-        description="Seconds to wait for scarce spot capacity before using on-demand. Default 600; with a deadline,"
-        " only the deadline decides.",
-    )
-    after_interruptions: int | None = Field(
-        default=None, ge=1, le=1000, description="Number of losses after which a task runs on-demand. Default 3."
     )
 
 

@@ -36,13 +36,13 @@ from argosy.spec.models import (
     ArraySpec,
     CapacitySpec,
     ContainerSpec,
-    FallbackSpec,
     PlacementSpec,
     ResourcesSpec,
     RunSpec,
 )
 from argosy.spec.parse import purchase_of, to_json
 from argosy.spec.services import DaemonSpec, DaemonUpdateSpec, HealthSpec, UpdateSpec
+from argosy.spec.tries import FallbackSpec
 
 FALLBACK_LOSSES = 3
 DRAIN_S = 30.0
@@ -142,6 +142,7 @@ def _of_capacity(capacity: CapacitySpec) -> dict[str, Any]:
         "on_demand_base": capacity.on_demand_base or 0,
         "fallback_after_s": None if waits_s is None else float(waits_s),
         "fallback_losses": FALLBACK_LOSSES if losses is None else losses,
+        "fallback_redone_usd": fallback.after_redone_usd,
         "budget_usd": capacity.budget_usd,
         "max_hourly_usd": capacity.max_hourly_cost,
         "drains_at_cap": capacity.on_cap != "finish",

@@ -1,4 +1,4 @@
-"""Retries of a task, and its time limits, in AWS Batch's words."""
+"""Retries of a task, the way out of spot, and time limits. Retries are in AWS Batch's words."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from argosy.spec.fields import (
     ExitCodeGlob,
     ReasonGlob,
     Strict,
+    Usd,
 )
 
 
@@ -76,4 +77,23 @@ class TimeoutSpec(Strict):
         ge=1,
         le=RUN_LIMIT_S,
         description="Seconds after submission at which the run ends, even if tasks remain.",
+    )
+
+
+class FallbackSpec(Strict):
+    """When a run with purchase spot-then-on-demand turns to on-demand, apart from its deadline."""
+
+    after_wait_seconds: int | None = Field(
+        default=None,
+        ge=1,
+        le=TIMEOUT_LIMIT_S,
+        description="Seconds to wait for scarce spot capacity before using on-demand. Default 600; with a deadline,"
+        " only the deadline decides.",
+    )
+    after_interruptions: int | None = Field(
+        default=None, ge=1, le=1000, description="Number of losses after which a task runs on-demand. Default 3."
+    )
+    after_redone_usd: Usd | None = Field(
+        default=None,
+        description="USD of repeated work after which the whole run uses on-demand to its end. Default: no limit.",
     )
