@@ -17,7 +17,7 @@ from tests.fakes.waiting import until
 
 ECHO = "tests.fakes.lambda_handlers.echo"
 # Runs its first argument as Python: each test says in the command what its task does.
-DOCKERFILE = 'FROM python:3.12-slim\nENV OF_IMAGE=1\nENTRYPOINT ["python", "-u", "-c"]\n'
+DOCKERFILE = 'FROM python:3.12-slim\nRUN pip install boto3\nENV OF_IMAGE=1\nENTRYPOINT ["python", "-u", "-c"]\n'
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,11 @@ class FolderImages:
         return ", ".join(sorted({DEFAULT_IMAGE, *(f"{OWN_NAMESPACE}{name}" for name in self._names())})) + "."
 
 
+def packages_of(folder: Path) -> set[str] | None:
+    """Packages that the Dockerfile installs. None if another file decides, as for an image that has flavours."""
+    return None if "\nARG FLAVOUR" in _dockerfile(folder) else set(_installed_by(folder))
+
+
 def lacking_packages(folder: Path) -> list[str]:
     """Packages that the Dockerfile installs by name or by a file of its folder, and this Python does not have."""
     names = dict.fromkeys(_installed_by(folder))

@@ -1,26 +1,34 @@
 """The Python of local mode without its packages: what the image argosy/python is on AWS.
 
 A program that imports a package which it did not ask for fails here as it does there. Each attempt has one of these
-environments for itself: what it installs with pip is its own.
+environments for itself: what it installs with pip is its own. Programs of an image share one, with the packages that
+the Dockerfile installs.
 """
 
 from __future__ import annotations
 
 import ensurepip
 import os
+import re
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _PIP = """#!/bin/sh
 exec "{python}" -m pip "$@"
 """
 
 
-def make(folder: Path) -> Path:
-    """A new environment with the standard library and, where this Python brings it along, pip; its interpreter."""
+def make(folder: Path, lent: Iterable[str] = ()) -> Path:
+    """A new environment with the standard library and, where this Python brings it along, pip; its interpreter.
+
+    lent: names of packages that it shares with this Python. Those that this Python lacks are left out.
+    """
     base = Path(getattr(sys, "_base_executable", "") or os.path.realpath(sys.executable))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     packages, programs = folder / "lib" / f"python{version}" / "site-packages", folder / "bin"
@@ -35,7 +43,26 @@ def make(folder: Path) -> Path:
         for name in ("pip", "pip3"):
             (programs / name).write_text(_PIP.format(python=programs / "python"), encoding="utf-8")
             (programs / name).chmod(0o755)
+    linked: set[str] = set()
+    for name in lent:
+        _link(name, packages, linked)
     return programs / "python"
+
+
+def _link(name: str, packages: Path, linked: set[str]) -> None:
+    """Share a package and what it requires. linked: those that are shared already, by name."""
+    if name in linked:
+        return
+    linked.add(name)
+    with suppress(PackageNotFoundError):
+        found = distribution(name)
+        for needed in found.requires or ():
+            if "extra ==" not in needed and (known := _NAME.match(needed)):
+                _link(known[0], packages, linked)
+        files = {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}
+        for top in files or (found.read_text("top_level.txt") or "").split():  # Debian lists no files
+            if not (packages / top).exists():
+                (packages / top).symlink_to(Path(str(found.locate_file(top))).resolve())
 
 
 @cache

@@ -20,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
+from argosy.aws.folder_images import packages_of
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.local.containers.program_run import ProgramFolders, ProgramRun
@@ -148,7 +149,7 @@ class ImageStore:
             raise CannotPullError(f"{reference}: not found: no folder of that name with a Dockerfile among the images")
         folder, _ = source
         text = (folder / "Dockerfile").read_text(encoding="utf-8")
-        return _read(text, folder, reference, self._python(folder.name))
+        return _read(text, folder, reference, self._python_of(folder))
 
     def start(
         self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
@@ -160,6 +161,12 @@ class ImageStore:
 
     def _python(self, name: str, otherwise: str = sys.executable) -> str:
         return next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), otherwise)
+
+    def _python_of(self, folder: Path) -> str:
+        """Of an image: that which was named for it, or this Python with the packages that its Dockerfile installs."""
+        packages = packages_of(folder)
+        own = sys.executable if packages is None else ""
+        return self._python(folder.name, own) or str(self._folders.python_of(tuple(sorted(packages or ()))))
 
     def _stock_python(self) -> str:
         """That of containers without a runner; each attempt of a program has another."""

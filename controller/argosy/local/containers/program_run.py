@@ -42,11 +42,20 @@ class ProgramFolders:
         self.root = root
         self.unpacked = Unpacked(root / "unpacked")
         self._python_folder, self._pythons = root / "python" / "shared", Lent()
+        self._of_images: dict[tuple[str, ...], Path] = {}
+        self._guard = threading.Lock()
 
     @cached_property
     def python(self) -> Path:
         """The interpreter shared by programs that neither bring one nor get an attempt folder."""
         return bare_python.make(self._python_folder)
+
+    def python_of(self, packages: tuple[str, ...]) -> Path:
+        """The interpreter of images that install these packages, all that their programs find."""
+        with self._guard:
+            if packages not in self._of_images:
+                self._of_images[packages] = bare_python.make(self.root / "python" / uuid.uuid4().hex, packages)
+            return self._of_images[packages]
 
     def own_python(self, program: Program, user: Path) -> Program:
         """The program, using a private interpreter instead of the shared one. user: the attempt's folder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,17 +16,36 @@ DIGEST = "sha256:" + "0" * 64
 def _store(root: Path, dockerfile: str, name: str = "tool") -> ImageStore:
     (root / name).mkdir()
     (root / name / "Dockerfile").write_text(dockerfile)
-    return ImageStore(root)
+    return ImageStore(root, scratch=root / "scratch")
 
 
 @pytest.mark.parametrize("reference", ["argosy/tool", "argosy/tool:1.2", f"argosy/tool@{DIGEST}"])
 def test_python_is_the_projects_own_and_runs_in_the_images_folder(tmp_path: Path, reference: str) -> None:
     store = _store(tmp_path, 'FROM x\nENTRYPOINT ["python", "-m", "tool"]\nCMD ["--fast"]\n')
     image = store.pull(reference)
-    assert image.arguments(None, None) == [sys.executable, "-m", "tool", "--fast"]
-    assert image.arguments(None, ["--slow"]) == [sys.executable, "-m", "tool", "--slow"]
+    assert image.arguments(None, None) == [image.python, "-m", "tool", "--fast"]
+    assert image.arguments(None, ["--slow"]) == [image.python, "-m", "tool", "--slow"]
     assert image.arguments(["sh", "-c"], None) == ["sh", "-c"]
     assert image.folder == tmp_path / "tool"
+
+
+@pytest.mark.parametrize(
+    ("installs", "found"),
+    [("", []), ("RUN pip install --no-cache-dir boto3==1", ["boto3", "s3transfer"]), ("RUN pip install nope", [])],
+)
+def test_a_program_finds_what_its_dockerfile_installs_and_no_other_package(
+    tmp_path: Path, installs: str, found: list[str]
+) -> None:
+    image = ImageStore(tmp_path, scratch=tmp_path / "scratch")
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool" / "Dockerfile").write_text(f'FROM x\n{installs}\nENTRYPOINT ["python"]\n')
+    code = "import importlib.util as u; print([m for m in ('argosy', 'boto3', 'moto', 's3transfer') if u.find_spec(m)])"
+    words = image.pull("argosy/tool").arguments(None, ["-c", code])
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"{found}\n"
+
+
+def test_an_image_with_flavours_has_the_python_of_local_mode(tmp_path: Path) -> None:
+    assert _store(tmp_path, "FROM x\nARG FLAVOUR=cpu\n").pull("argosy/tool").python == sys.executable
 
 
 def test_only_the_last_stage_counts_and_lines_may_be_continued(tmp_path: Path) -> None:
