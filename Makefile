@@ -39,6 +39,8 @@ NODE := node_modules/.installed
 
 setup: $(LOCAL) ## Make .venv with the argosy command and all that local mode needs
 	@echo "Ready: $(BIN)/argosy --help"
+	@echo "To type argosy alone, in this shell: source $(BIN)/activate"
+	@echo "In every shell: mkdir -p ~/.local/bin && ln -sf $(CURDIR)/$(BIN)/argosy ~/.local/bin/argosy"
 
 $(LOCAL) $(DEV): .venv/.installed-%: requirements/%.txt requirements/install.sh pyproject.toml
 	@requirements/install.sh $<

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,6 @@ import typer
 from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.options import RunsOf
-from argosy.cli.outside_text import say
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session, warn
 from argosy.cli.typed_values import past_moment
@@ -20,6 +20,7 @@ from argosy.client.errors import error_code
 from argosy.client.logs import LogStream, find_streams, stream_of
 from argosy.client.progress import TERMINAL
 from argosy.client.run_names import RunsMeant, runs_meant
+from argosy.figures.markup import visible
 
 Event = dict[str, Any]
 
@@ -42,6 +43,14 @@ def _in_utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+@lru_cache(4096)
+def _clock(epoch_s: int) -> str:
+    return f"{datetime.fromtimestamp(epoch_s, UTC):%H:%M:%S}"
+
+
+AT_ONCE = 10_000  # lines that are written together
+
+
 class LinePrinter:
     """Prints new lines of streams."""
 
@@ -51,26 +60,34 @@ class LinePrinter:
         self.kept: list[dict[str, Any]] = []  # lines of one document with --json
 
     def new_lines(self, streams: Iterable[LogStream]) -> None:
+        streams = list(streams)
         found = [(event["timestamp"], each, event["message"]) for each in streams for event in self._events(each)]
-        for timestamp, stream, message in sorted(found, key=lambda line: (line[0], line[1].run, line[1].index)):
-            self._print(datetime.fromtimestamp(timestamp / 1000, UTC), stream, message)
+        if len(streams) > 1:
+            found.sort(key=lambda line: (line[0], line[1].run, line[1].index))
         self.printed += len(found)
-
-    def _print(self, at: datetime, stream: LogStream, message: str) -> None:
         if self._session.wants_json:
-            of = {"runId": stream.run} if stream.run else {}
-            line = {"timestamp": at.isoformat(), **of, "task": stream.index, "message": message}
-            self._session.print_json_line(line) if self._session.wants_lines else self.kept.append(line)
-        else:
-            run = f"{stream.run} " if stream.run else ""
-            label = f"[{run}task {stream.index}] " if self._labels else ""
-            self._line(f"{at:%H:%M:%S} {label}{message.rstrip()}")
+            for line in found:
+                self._print_json(*line)
+            return
+        for begin in range(0, len(found), AT_ONCE):
+            self._write([self._text(*line) for line in found[begin : begin + AT_ONCE]])
 
-    def _line(self, text: str) -> None:
+    def _print_json(self, timestamp_ms: int, stream: LogStream, message: str) -> None:
+        of = {"runId": stream.run} if stream.run else {}
+        at = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+        line = {"timestamp": at.isoformat(), **of, "task": stream.index, "message": message}
+        self._session.print_json_line(line) if self._session.wants_lines else self.kept.append(line)
+
+    def _text(self, timestamp_ms: int, stream: LogStream, message: str) -> str:
+        run = f"{stream.run} " if stream.run else ""
+        label = f"[{run}task {stream.index}] " if self._labels else ""
+        return f"{_clock(timestamp_ms // 1000)} {label}{message.rstrip()}"
+
+    def _write(self, lines: list[str]) -> None:
         if self._session.tools.is_terminal():
-            say(text)
+            typer.echo("\n".join(map(visible, lines)))
         else:
-            typer.echo(text.encode("utf-8", "replace"))  # as the task wrote it, escape sequences included
+            typer.echo("\n".join(lines).encode("utf-8", "replace"))  # as the task wrote it, escape sequences included
 
     def _events(self, stream: LogStream) -> list[Event]:
         is_first, last = stream.token is None, self._lines.last

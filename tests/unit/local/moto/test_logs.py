@@ -81,6 +81,31 @@ def test_earlier_lines_are_read_on_demand_and_continue_with_new_ones(clients: Lo
     assert [each["logStreamName"] for page in pages for each in page["logStreams"]] == ["old", "other"]
 
 
+def test_pages_continue_behind_the_line_before_whatever_they_began_with(clients: LocalClients) -> None:
+    logs, ask = MotoLogs(ACCOUNT, REGION), clients("logs").get_log_events
+    logs.open(GROUP, "a")
+    logs.put(GROUP, "a", [line("a"), line("c", 2), line("b", 1), line("d", 3)])
+
+    def following(**begin: Any) -> list[list[str]]:
+        pages, token, place = list[list[str]](), "", {"logGroupName": GROUP, "logStreamName": "a"}
+        while True:
+            reply = ask(**place, **({"nextToken": token} if token else begin), limit=2, startFromHead=True)
+            pages.append([event["message"] for event in reply["events"]])
+            if reply["nextForwardToken"] == token:
+                return pages
+            token = reply["nextForwardToken"]
+
+    assert following() == [["a", "b"], ["c", "d"], []]
+    assert following(startTime=NOW_MS + 1) == [["b", "c"], ["d"], []]
+    last = ask(logGroupName=GROUP, logStreamName="a", startFromHead=False, limit=1)
+    logs.put(GROUP, "a", [line("e", 4)])
+    place = {"logGroupName": GROUP, "logStreamName": "a", "startFromHead": True}
+    assert [each["message"] for each in last["events"]] == ["d"]
+    assert [each["message"] for each in ask(**place, nextToken=last["nextForwardToken"])["events"]] == ["e"]
+    back = ask(**place, nextToken=last["nextBackwardToken"])
+    assert [each["message"] for each in back["events"]] == ["a", "b", "c"]
+
+
 def test_without_a_store_lines_are_shown_while_local_mode_runs(clients: LocalClients) -> None:
     logs = MotoLogs(ACCOUNT, REGION)
     logs.restore(GROUP)
