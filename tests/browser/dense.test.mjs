@@ -90,3 +90,9 @@ test("an axis of hours has round times of this machine's clock at the same place
   assert.deepEqual(dense.clockTicks(begun, 0, 3600, 4).map(([at, text]) => [Math.round(at), text]), [[207, "12:00"], [1107, "12:15"], [2007, "12:30"], [2907, "12:45"]]);
   assert.deepEqual(dense.clockTicks(begun, 0, 30, 2).map((each) => each[1]), ["11:56:45", "11:57:00"]);
 });
+
+test("a view is saved once under its name, and forgotten", () => {
+  const views = live.withView(live.withView([["a", "x=1"]], "b", ""), "a", "x=2");
+  assert.deepEqual(views, [["b", ""], ["a", "x=2"]]);
+  assert.deepEqual(live.withView(views, "b", null), [["a", "x=2"]]);
+});

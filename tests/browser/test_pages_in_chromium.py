@@ -42,7 +42,15 @@ pytestmark = pytest.mark.engine
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 DRAWN = "[...document.querySelectorAll('canvas')].every(each => each.dataset.drawn === 'yes')"
-PAGES = ["/", "/stream", "/cluster/hour", "/cluster/quarter", "/market", f"/runs/{RUN_ID}", f"/runs/{RUN_ID}/plan"]
+PAGES = [
+    "/?sort=-cost",
+    "/stream",
+    "/cluster/hour",
+    "/cluster/quarter",
+    "/market",
+    f"/runs/{RUN_ID}",
+    f"/runs/{RUN_ID}/plan",
+]
 PAGES += [f"/runs/{RUN_ID}/tasks?sort=-duration&attempts=1"]
 PAGES += [f"/runs/{RUN_ID}/tasks/3"]
 PAGES += [f"/runs/{RUN_ID}/retry"]
@@ -93,6 +101,20 @@ def test_a_page_draws_everything_violates_nothing_and_is_never_wider_than_its_wi
             assert page.value("document.documentElement.scrollWidth") <= width
         assert page.value("document.querySelector('h1').textContent.length > 3")
         assert page.value("document.querySelectorAll('.figure').length > 0")
+    assert page.complaints == []
+
+
+def test_a_view_of_runs_is_saved_in_the_browser_and_forgotten(page: Tab) -> None:
+    names = "[...document.querySelectorAll('[data-views] a')].map(each => each.textContent + each.search).join()"
+    with site(page, path="/") as address:
+        page.open(f"{address}/?state=failed")
+        page.value("document.querySelector('[data-views] input').value = '<b>bad'")
+        page.value("document.querySelector('[data-views] > button').click()")
+        assert page.value(names) == "<b>bad?state=failed"
+        page.open(f"{address}/")
+        assert page.value(names) == "<b>bad?state=failed"
+        page.value("document.querySelector('[data-views] > button').click()")
+        assert page.value(names) == ""
     assert page.complaints == []
 
 

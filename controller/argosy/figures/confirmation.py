@@ -8,8 +8,9 @@ from typing import Any
 from argosy.client.progress import CANCELLING, TERMINAL
 from argosy.client.steering import NOTICE_S, running_task
 from argosy.figures.document import Figure, Page
-from argosy.figures.markup import Content, Markup, element
+from argosy.figures.markup import Markup, element
 from argosy.figures.numbers import counted
+from argosy.figures.tasks import labelled
 
 View = Mapping[str, Any]
 CANCEL, RETRY, INTERRUPT = "cancel", "retry", "interrupt"
@@ -41,7 +42,7 @@ def _cancel(view: View, tasks: View) -> Iterator[Markup]:
     live = tasks["running"] + tasks["starting"]
     yield element("p", f"{counted(live, 'live task')} will be stopped, and {tasks['pending']:,} will never start. "
                   f"{counted(tasks['succeeded'], 'result')} will be kept.")  # fmt: skip
-    yield _label("Reason", element("input", name="reason", maxlength=255, autocomplete="off"))
+    yield labelled("Reason", element("input", name="reason", maxlength=255, autocomplete="off"))
     yield element("button", "Cancel the run")
 
 
@@ -51,7 +52,7 @@ def _retry(view: View, tasks: View) -> Iterator[Markup]:
         return
     for name in kinds:
         box = element("input", type="checkbox", name=name, value="yes", checked=name == kinds[0])
-        yield _label(counted(tasks[name], f"{name} task"), box)
+        yield labelled(counted(tasks[name], f"{name} task"), box)
     yield element("button", "Run them again")
 
 
@@ -62,11 +63,7 @@ def _interrupt(view: View, tasks: View) -> Iterator[Markup]:
     yield element("p", "The instance of the task gets a spot notice and ends after it. Every task that runs there gets "
                   "SIGTERM now, and runs again elsewhere.")  # fmt: skip
     task = element("input", type="number", name="task", min=0, value=found["index"], required=True)
-    yield _label("Task", task)
+    yield labelled("Task", task)
     seconds = element("input", type="number", name="seconds", min=0, max=f"{NOTICE_S:g}", value=f"{NOTICE_S:g}")
-    yield _label("Seconds from the notice to the end", seconds)
+    yield labelled("Seconds from the notice to the end", seconds)
     yield element("button", "Interrupt the instance")
-
-
-def _label(name: str, content: Content) -> Markup:
-    return element("label", element("span", name), content)

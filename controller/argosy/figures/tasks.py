@@ -210,28 +210,28 @@ def _form(tasks: TaskColumns, choice: TaskChoice) -> Markup:
     orders += [(f"-{name}", f"{heading}, descending") for name, heading in orders]
     return element(
         "form",
-        _field("State", _select("state", states, choice.state)),
-        _field("Why has", _input("reason", choice.reason, "exit 137")),
-        _field("Instance has", _input("instance", choice.instance, "i-0abc")),
-        _field("Tasks", _input("tasks", choice.tasks, "3,7-12")),
-        _field("Attempts from", _input("attempts", choice.attempts or "", "2")),
-        _field("Seconds from", _input("seconds", choice.seconds or "", "60")),
-        _field("Sorted by", _select("sort", orders, choice.sort)),
+        labelled("State", selection("state", states, choice.state)),
+        labelled("Why has", entry("reason", choice.reason, "exit 137")),
+        labelled("Instance has", entry("instance", choice.instance, "i-0abc")),
+        labelled("Tasks", entry("tasks", choice.tasks, "3,7-12")),
+        labelled("Attempts from", entry("attempts", choice.attempts or "", "2")),
+        labelled("Seconds from", entry("seconds", choice.seconds or "", "60")),
+        labelled("Sorted by", selection("sort", orders, choice.sort)),
         element("button", "Show"),
         role="search",
         class_="fields",
     )
 
 
-def _field(name: str, content: Markup) -> Markup:
+def labelled(name: str, content: Content) -> Markup:
     return element("label", element("span", name), content)
 
 
-def _input(name: str, value: str | int, example: str) -> Markup:
+def entry(name: str, value: str | int, example: str) -> Markup:
     return element("input", name=name, value=value, placeholder=example, maxlength=_LONGEST, autocomplete="off")
 
 
-def _select(name: str, options: Sequence[tuple[str, str]], chosen: str) -> Markup:
+def selection(name: str, options: Sequence[tuple[str, str]], chosen: str) -> Markup:
     return element(
         "select", *(element("option", said, value=of, selected=of == chosen) for of, said in options), name=name
     )

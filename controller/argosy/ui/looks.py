@@ -33,11 +33,11 @@ from argosy.figures.markup import Content, element, joined
 from argosy.figures.plan import plan_page
 from argosy.figures.queues import queues_page
 from argosy.figures.run import QUEUE, SERVICE, run_page
-from argosy.figures.runs import runs_page
+from argosy.figures.runs import RunChoice, runs_page
 from argosy.ui.kept import AnswersKept, known
 
 JSON = dict[str, Any]
-RUNS_SHOWN = 100
+RUNS_SHOWN, RUNS_SEARCHED = 100, 500
 RUN_S, CLUSTER_S, MARKET_S, ENDED_S, FAILURES_S = 2.0, 8.0, 300.0, 30.0, 60.0  # seconds for which an answer serves
 
 SPANS = {  # of the cluster's history, by address: name, hours, seconds for which an answer serves
@@ -64,10 +64,12 @@ class Looks:
     def __post_init__(self) -> None:
         self.kept = AnswersKept(self.now)
 
-    def runs(self) -> Page:
-        """The newest runs."""
-        reply = self.kept.once("runs", RUN_S, lambda: self.access.api.runs(RUNS_SHOWN))
-        return runs_page(reply["runs"], bool(reply["nextToken"]))
+    def runs(self, query: str = "") -> Page:
+        """The newest runs; more of them are searched if the address filters. query: of the address."""
+        choice = RunChoice.of(query)
+        most, key, serves_s = (RUNS_SEARCHED, "searched", CLUSTER_S) if choice.filters else (RUNS_SHOWN, "runs", RUN_S)
+        reply = self.kept.once(key, serves_s, lambda: self.access.api.runs(most))
+        return runs_page(reply["runs"], bool(reply["nextToken"]), choice)
 
     def run(self, run_id: str) -> Page:
         """run_id: or another name of a run. Raises NoSuchPage if none matches."""

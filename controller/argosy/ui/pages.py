@@ -42,7 +42,7 @@ _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile(r"/schedules/([a-z0-9-]{1,64})", re.ASCII), services.schedule, _SLOW_POLL_S),
 )
 _ACTION = re.compile(r"/runs/([a-z0-9-]{1,100})/(cancel|retry|interrupt)", re.ASCII)
-_BY_QUERY = (tasks.tasks, tasks.task)  # pages that depend on the query of their address
+_BY_QUERY = (Looks.runs, tasks.tasks, tasks.task)  # pages that depend on the query of their address
 _VERSIONS_KEPT = 64
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "

@@ -15,7 +15,7 @@ from argosy.figures.document import Page, parts
 from argosy.figures.history import column, stored
 from argosy.figures.market import market_page
 from argosy.figures.plan import plan_page
-from argosy.figures.runs import runs_page
+from argosy.figures.runs import RunChoice, runs_page
 from argosy.figures.spending import by_kind, cost_page
 from argosy.model.state import State
 from tests.fakes.cli import NOW, instance, run_view
@@ -204,6 +204,34 @@ def test_the_list_of_runs_leads_to_each_and_says_when_there_are_others() -> None
     assert 'href="/runs/digits-261121-062733-k3f9"' in parts(page)["runs"]
     assert "older runs" in text_of(page, "runs")
     assert "No run has been submitted" in text_of(runs_page([], more=False), "runs")
+
+
+def test_runs_are_filtered_and_sorted_as_the_address_says_and_the_address_keeps_it() -> None:
+    named = [
+        ("a-1", 3.0, None, "alice"),
+        ("b-2", 1.0, "2026-11-21T07:00:00Z", "bob"),
+        ("ab-3", 2.0, "2026-11-21T07:00:00Z", "alice"),
+    ]
+    runs = [
+        run_view(runId=name, costUsd=usd, stoppedAt=ended, owner=owner, ownerProven=True)
+        for name, usd, ended, owner in named
+    ]
+
+    def found(query: str) -> list[str]:
+        choice = RunChoice.of(query)
+        assert RunChoice.of(choice.address().removeprefix("?")) == choice
+        return [view["runId"] for view in choice.among(runs)]
+
+    assert found("sort=cost") == ["b-2", "ab-3", "a-1"]
+    assert found("sort=-cost&text=ALICE") == ["a-1", "ab-3"]
+    assert found("state=ended&text=b") == ["b-2", "ab-3"]
+    assert found("state=open") == ["a-1"]
+    assert found("state=failed") == []
+    assert len(found("state=x&sort=y&" + "&".join(["a=1"] * 30))) == 3
+    page = runs_page(runs, more=True, choice=RunChoice(text="nothing"))
+    assert "None of the newest 3 runs is like this." in text_of(page, "runs")
+    hostile = RunChoice(text='"><script>')
+    assert "<script>" not in parts(runs_page(runs, more=False, choice=hostile))["choose"]
 
 
 @pytest.mark.parametrize("violations", [0, 1])

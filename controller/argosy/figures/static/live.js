@@ -16,6 +16,7 @@ export function replaceParts(root, parts) {
     if (!part) continue;
     const open = [...part.querySelectorAll("details")].map((each) => each.open), focused = part.contains(root.activeElement);
     const boxes = [...part.querySelectorAll(".scroll")].map((each) => [each.scrollTop, isAtEnd(each)]);
+    if (focused && part.querySelector("form")) continue;  // someone is typing
     part.innerHTML = html;
     part.querySelectorAll(".scroll").forEach((each, place) => {
       const [top, end] = boxes[place] ?? [0, true];
@@ -25,6 +26,34 @@ export function replaceParts(root, parts) {
     part.querySelectorAll("details").forEach((each, place) => { each.open = open[place] ?? false; });
     if (focused) part.querySelector("canvas, [tabindex]")?.focus({ preventScroll: true });
   }
+}
+
+/** The saved views, [[name, query]], with this one; without a query it goes. */
+export function withView(views, name, query) {
+  const others = views.filter(([each]) => each !== name);
+  return query === null ? others : [...others, [name, query]].slice(-30);
+}
+
+/** Links to the views of this list that the browser has stored, and the way to store the present one. */
+function showViews() {
+  const box = document.querySelector("[data-views]");
+  if (!box || box.childElementCount) return;
+  const key = `argosy:views:${box.dataset.views}`, make = (name, facts) => Object.assign(document.createElement(name), facts);
+  const read = () => { try { return JSON.parse(localStorage.getItem(key)) ?? []; } catch { return []; } };
+  const keep = (name, query) => {
+    localStorage.setItem(key, JSON.stringify(withView(read(), name, query)));
+    box.replaceChildren();
+    showViews();
+  };
+  for (const [name, query] of read()) {
+    const gone = make("button", { type: "button", textContent: "×", ariaLabel: `Forget the view ${name}` });
+    gone.addEventListener("click", () => keep(name, null));
+    box.append(make("a", { textContent: name, href: `?${query}`, className: "act" }), gone);
+  }
+  const label = make("label"), input = make("input", { maxLength: 60, autocomplete: "off" }), save = make("button", { type: "button", textContent: "Save this view" });
+  label.append(make("span", { textContent: "Name of this view" }), input);
+  save.addEventListener("click", () => input.value.trim() && keep(input.value.trim(), location.search.slice(1)));
+  box.append(label, save);
 }
 
 async function follow(usual) {
@@ -53,4 +82,8 @@ async function follow(usual) {
   }
 }
 
-if (typeof document !== "undefined") follow(Number(document.body.dataset.poll));
+if (typeof document !== "undefined") {
+  showViews();
+  document.addEventListener("argosy:figures", showViews);
+  follow(Number(document.body.dataset.poll));
+}
