@@ -46,12 +46,14 @@ def status(
         return
     show_run(session, view, uses, saved)
     if tasks:
-        from argosy.cli.runs.views import gpu_table, task_table
+        from argosy.cli.runs.views import checkpoint_table, gpu_table, task_table
 
         session.console.print()
         session.console.print(task_table(view["taskList"]))
         if uses:
             session.console.print(gpu_table(uses))
+        if saved:
+            session.console.print(checkpoint_table(saved, session.tools.now()))
 
 
 def show_run(

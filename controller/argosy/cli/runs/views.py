@@ -11,6 +11,7 @@ from argosy.cli import figures
 from argosy.cli.console import PlainText
 from argosy.cli.runs.event_sentences import changes_in_words
 from argosy.cli.tables import PlainTable, facts_grid
+from argosy.client.checkpoints import SavedCheckpoint
 from argosy.client.failures import FailuresAlike
 from argosy.client.gpu_use import MeasuredUse, advice, sentence
 from argosy.client.progress import TERMINAL
@@ -132,6 +133,15 @@ def gpu_table(uses: Sequence[MeasuredUse]) -> PlainTable:
     table = PlainTable(">TASK", ">ATTEMPT", "GPU", "USED", least=("GPU",))
     for each in uses:
         table.add_row(str(each.index), str(each.attempt), f"{each.gpus} x {each.name}", sentence([each]))
+    return table
+
+
+def checkpoint_table(saved: Sequence[SavedCheckpoint], now: float) -> PlainTable:
+    """What a next attempt of each task resumes from. now: epoch seconds."""
+    table = PlainTable(">TASK", "RESUMES FROM", ">AGE", ">SIZE")
+    for each in saved:
+        age = figures.duration(max(0.0, now - each.at))
+        table.add_row(str(each.index), f"attempt {each.attempt} ({each.cause})", age, f"{each.size / 1e6:,.1f} MB")
     return table
 
 
