@@ -14,6 +14,7 @@ MEANINGS = {
     "offered": "Corrections to the types that a Region offers: `{REGION: {add: [...], remove: [...]}}`.",
     "maxInstances": "Most instances, running or ordered, up to 10,000.",
     "minInstances": "Instances kept while runs are open.",
+    "headroom": "Room for further tasks, kept while runs are open: `[{places: N, vcpus: V, memory: MIB, ...}]`.",
     "minIdle": "Idle instances kept at all times. They cost day and night.",
     "maxTypeShare": "Largest share of all CPU in one type, if there is a choice.",
     "maxCellShare": "Largest share of all CPU in one cell, if there is a choice.",

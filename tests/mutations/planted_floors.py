@@ -15,11 +15,15 @@ from argosy.model.moment import Moment
 from argosy.model.pools import NO_FLOOR
 from argosy.model.state import State
 from argosy.scheduler.buying import orders
+from argosy.scheduler.placing import places
 from tests.harness.simulation.campaign import run_trial
 from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
 
 KEPT = "tests.scenarios.test_kept_size"
+HEADROOM = "tests.scenarios.test_headroom"
+LEAVES_NOTHING = "test_an_instance_goes_when_a_limit_holds_tasks_back_that_do_not_fit_there"
+ONCE = "test_further_tasks_start_at_once_and_nothing_is_kept_after_the_last_run"
 NO_REST = "test_the_reason_is_stored_and_the_controller_does_not_rest"
 
 
@@ -90,3 +94,15 @@ def _of_the_largest_ever(real: Any) -> Any:
         return [largest[moment.state.epoch]] if moment.state.epoch in largest else []
 
     return least_sizes
+
+
+@planted("room for further tasks is kept while a limit holds tasks back", check=scenario(HEADROOM, LEAVES_NOTHING))
+def headroom_is_in_the_way(patch: Patch) -> None:
+    real = orders._is_shared
+    patch.setattr(orders, "_is_shared", lambda each, limits: real(each, limits) and each.tasks > 1)
+
+
+@planted("room for further tasks is bought again although it is ordered", check=scenario(HEADROOM, ONCE))
+def headroom_is_bought_again(patch: Patch) -> None:
+    real = places.spare_room
+    patch.setattr(places, "spare_room", lambda batches, asks, placed: real(batches, asks, placed[:1]))

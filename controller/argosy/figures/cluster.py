@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from argosy.figures import svg
 from argosy.figures.course import bought, course_figures
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
+from argosy.figures.headroom import said_headroom
 from argosy.figures.history import stored
 from argosy.figures.instances import AtWork, Instances, instances_of
 from argosy.figures.markup import Content, Markup, element
@@ -278,7 +279,8 @@ def _orders(view: View, instances: Instances) -> Figure:
         )
         for each in view.get("reservations", ())
     ]
+    room = f" {said_headroom(view['headroom'])}" if view.get("headroom") else ""
     if not rows:
-        return Figure("orders", "Orders", empty="Nothing is ordered, and no pool is short of capacity.")
+        return Figure("orders", "Orders", empty=f"Nothing is ordered, and no pool is short of capacity.{room}")
     table = Table(("Pool", ">Spot ordered", ">On demand ordered", ">Here", "Cooling off after"), rows, stacks=True)
-    return Figure("orders", "Orders", note="Each pool's target and its instances.", table=table)
+    return Figure("orders", "Orders", note=f"Each pool's target and its instances.{room}", table=table)

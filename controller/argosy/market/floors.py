@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
+from argosy.model.state import State
 
 
 class LeastSize(NamedTuple):
@@ -28,11 +29,16 @@ def least_sizes(moment: Moment) -> list[LeastSize]:
     """The floors above 0 now: `minInstances` while runs other than daemons are open, and the latest request of a
     user."""
     state, found = moment.state, list[LeastSize]()
-    if moment.policy.min_instances and any(not (run.done or run.is_daemon) for run in state.runs.values()):
+    if moment.policy.min_instances and serves_runs(state):
         found.append(LeastSize(moment.policy.min_instances, for_work=True))
     if state.floor.instances:
         found.append(LeastSize(state.floor.instances, state.floor.types))
     return found
+
+
+def serves_runs(state: State) -> bool:
+    """Whether runs other than daemons are open."""
+    return any(not (run.done or run.is_daemon) for run in state.runs.values())
 
 
 def counts(instance: Instance) -> bool:

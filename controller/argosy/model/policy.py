@@ -22,6 +22,9 @@ SYSTEM_DISK_GIB = 30  # of it, for the AMI, Docker and images; tasks that ask fo
 BRIDGE_PORTS = 1_023
 
 
+FOR_HEADROOM = "headroom: "  # how the reason begins why some of it is missing
+
+
 class VcpuQuota(NamedTuple):
     """How many vCPUs of a quota family we may use at once in a cell, by one purchase option."""
 
@@ -29,6 +32,14 @@ class VcpuQuota(NamedTuple):
     purchase: str  # spot | on-demand
     family: str  # catalogue.quotas: standard, g, p, ...
     vcpus: int
+
+
+class SparePlaces(NamedTuple):
+    """Room for that many further tasks of one size, kept while runs are open."""
+
+    places: int
+    needs: Resources
+    purchase: Purchase = Purchase.SPOT  # of the instances that hold it: spot | on-demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,7 @@ class Policy:
     cool_down_s: float = 120.0  # idle instances of a type stay this long after more of it was ordered
     min_idle: int = 0  # idle instances to keep, with or without work
     min_instances: int = 0  # least size of the cluster while runs are open
+    headroom: tuple[SparePlaces, ...] = ()  # room kept for further tasks while runs are open
     max_instances: int = 200  # alive or ordered, over all pools
     wave_size: int = 100  # launches: `startedBy` must find a wave in one page of a listing
     max_launches_per_tick: int = 2_000  # in waves, over all cells

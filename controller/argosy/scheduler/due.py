@@ -26,7 +26,10 @@ from argosy.model.services.environments import CALM_S, Environment
 from argosy.model.services.live_tasks import all_are_well
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
+from argosy.placement.place import place
+from argosy.scheduler.placing.spare_room import spare_batches
 from argosy.scheduler.services.targets import is_at_rest
+from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.upkeep.health_polls import next_looks
 from argosy.scheduler.upkeep.upkeep import UNUSED_S
 
@@ -55,11 +58,16 @@ def _is_under_way(moment: Moment) -> bool:
         return True
     if any(missing(moment, least) for least in least_sizes(moment)):
         return True
-    if any(_is_changing(instance) for instance in state.instances.values()):
+    if _lacks_headroom(moment) or any(_is_changing(instance) for instance in state.instances.values()):
         return True
     if _attempts_change(state) or any(not _is_settled(moment, env) for env in state.environments.values()):
         return True
     return any(not _is_kept_running(state, run) for run in state.runs.values())
+
+
+def _lacks_headroom(moment: Moment) -> bool:
+    sizes = spare_batches(moment)
+    return bool(sizes) and bool(place(sizes, Roster().at(moment).supply).unplaced.any())
 
 
 def _is_changing(instance: Instance) -> bool:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
 from argosy.model.policy import Policy, VcpuQuota
 from argosy.settings.defaults import DEFAULT_CPU_TYPES, DEFAULT_GPU_TYPES, DEFAULT_ZONES
+from argosy.settings.headroom import HeadroomSize
 from argosy.settings.stage import MAIN, STAGE, prefix_of_stage
 from argosy.settings.values import (
     DEFAULT_QUALIFIER,
@@ -43,6 +44,7 @@ from argosy.settings.values import (
     RetentionDays,
     RoleGlob,
     Seconds,
+    SettingsModel,
     Share,
     SubnetId,
     TagKey,
@@ -77,11 +79,7 @@ class SettingsError(ValueError):
         super().__init__(f'the settings have {count} (cdk.json, context "argosy", or -c NAME=VALUE):{lines}')
 
 
-class _SettingsModel(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
-
-
-class InstanceTypes(_SettingsModel):
+class InstanceTypes(SettingsModel):
     """Which instance types the fleets may buy. Each type has one EC2 Fleet in each zone."""
 
     cpu: Listed[CpuTypeName] = DEFAULT_CPU_TYPES
@@ -93,7 +91,7 @@ class InstanceTypes(_SettingsModel):
         return (*self.cpu, *self.gpu)
 
 
-class OfferedChange(_SettingsModel):
+class OfferedChange(SettingsModel):
     """The owner's corrections to the shipped list of the types that a Region offers."""
 
     add: Listed[TypeName] = ()
@@ -103,14 +101,14 @@ class OfferedChange(_SettingsModel):
     lacking: Mapping[Zone, Listed[TypeName]] = Field(default_factory=dict)
 
 
-class VcpuQuotas(_SettingsModel):
+class VcpuQuotas(SettingsModel):
     """How many vCPUs of a quota family (standard, g, p, ...) this deployment may use at once in a Region."""
 
     spot: Mapping[QuotaName, Vcpus] = Field(default_factory=dict)
     on_demand: Mapping[OnDemandQuotaName, Vcpus] = Field(default_factory=dict)
 
 
-class PriceCaps(_SettingsModel):
+class PriceCaps(SettingsModel):
     """USD an hour. Instances that cost more are not bought, neither on spot nor on demand. The cap per vCPU applies to
     types without GPUs, the cap per GPU to types with them."""
 
@@ -128,7 +126,7 @@ class PriceCaps(_SettingsModel):
         return {name: cap for name, cap in caps.items() if cap is not None}
 
 
-class Amis(_SettingsModel):
+class Amis(SettingsModel):
     """AMI ids to use in one Region in place of the newest ECS-optimised AL2023 images."""
 
     cpu: AmiId | None = None
@@ -137,14 +135,14 @@ class Amis(_SettingsModel):
     gpu_arm64: AmiId | None = None  # AWS has no such image for ECS: types of this kind need one
 
 
-class ExistingVpc(_SettingsModel):
+class ExistingVpc(SettingsModel):
     """The owner's own VPC in one Region: a subnet for each zone that instances may live in."""
 
     vpc_id: VpcId
     subnets: Annotated[Mapping[Zone, SubnetId], Field(min_length=1, max_length=6)]
 
 
-class Settings(_SettingsModel):
+class Settings(SettingsModel):
     """One deployment. Construct it through `load_settings` or `from_json`; `Settings()` is the default deployment.
 
     Times are in seconds, the retention is in days. A map keyed by Region need not hold Regions that use the default.
@@ -157,6 +155,7 @@ class Settings(_SettingsModel):
     offered: Mapping[Region, OfferedChange] = Field(default_factory=dict)
     max_instances: Annotated[int, Field(ge=1, le=10_000)] = 100  # of the whole deployment, at any time
     min_instances: Annotated[int, Field(ge=0, le=10_000)] = 0  # kept and bought while runs are open, even without work
+    headroom: Annotated[tuple[HeadroomSize, ...], Field(max_length=5)] = ()  # kept while runs are open
     min_idle: Annotated[int, Field(ge=0, le=10_000)] = 0  # idle instances that are never released: they always cost
     max_type_share: Share = 1.0  # the largest share of all instances' CPU that one type may have, if there is a choice
     max_cell_share: Share = 1.0  # and that one cell may have
@@ -276,6 +275,7 @@ class Settings(_SettingsModel):
             pull_patience_s=self.image_pull_s,
             min_idle=self.min_idle,
             min_instances=self.min_instances,
+            headroom=tuple(each.to_policy() for each in self.headroom),
             max_instances=self.max_instances,
             max_type_share=self.max_type_share,
             max_cell_share=self.max_cell_share,

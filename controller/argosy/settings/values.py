@@ -6,11 +6,19 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import BY_KEY
 from argosy.model.policy import BRIDGE_PORTS
+
+
+class SettingsModel(BaseModel):
+    """A part of the settings: its names are camelCase outside and snake_case inside."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
 
 # The retentions that CloudWatch Logs accepts (PutRetentionPolicy), up to two years.
 LOG_RETENTION_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731)

@@ -12,6 +12,7 @@ from argosy.cli.figures import clock, counted
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 from argosy.cli.typed_values import CountCommand, coming_moment, past_moment
+from argosy.figures.headroom import said_headroom
 from argosy.model.run_terms import duration_of
 
 
@@ -123,6 +124,8 @@ def cluster(
         session.console.print(part)
     if view.get("floor"):
         session.console.print(sentence(view["floor"]))
+    if view.get("headroom"):
+        session.console.print(said_headroom(view["headroom"]))
 
 
 def _history(session: Session, since: str) -> None:

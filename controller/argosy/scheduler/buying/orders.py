@@ -17,7 +17,7 @@ from argosy.market.offers import offers_of, over_zones
 from argosy.market.order import Backlog, Order, Shortfall, buy
 from argosy.model.actions import Launch
 from argosy.model.moment import Moment, PoolPurchase
-from argosy.model.policy import Policy
+from argosy.model.policy import FOR_HEADROOM, Policy
 from argosy.model.pools import Offer
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -29,6 +29,7 @@ from argosy.scheduler.buying.purchase_shares import Demand, Due, due_instances
 from argosy.scheduler.buying.reasons import DEPLOYMENT, HELD_BY, why_nothing_is_bought
 from argosy.scheduler.buying.trial_instances import reserved_left, trials_left
 from argosy.scheduler.placing.places import Places, RunPlaces, group_is_running
+from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM
 from argosy.scheduler.turns.caps import quotas_of, usd_of_all, vcpus_left
 
 DEPLOYMENT_USD = "the deployment's limit of {:,.2f} USD an hour (argosy queues)"
@@ -91,12 +92,38 @@ def bought(market: MarketView, places: Places) -> OrderedPlaces:
     if runs != places.runs:
         places = replace(places, runs=runs)
         order = order_for(market, places)
+    places = _with_spare_room(market, places, order)
     headroom = Headroom(order_limits(market.moment))
     by_name = {(offer.pool, offer.purchase): offer for offer in market.offers} if order.instances else {}
     for name in order.instances.elements():
         headroom.take(by_name[name])
     bring_to_size(market, order, places, headroom)
     return OrderedPlaces(places, order)
+
+
+def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places:
+    """Keep the headroom, and buy what it lacks once nothing is bought for tasks.
+
+    While a limit of the deployment holds tasks back, nothing is kept or bought for it: what it keeps would be in their
+    way.
+    """
+    moment, spare = market.moment, places.spare
+    if spare == NO_SPARE_ROOM:
+        return places
+    limits = order_limits(moment)
+    reasons = (each.reason for each in order.shortfalls if _is_shared(each, limits))
+    if held_back := next((reason for reason in reasons if reason != AT_ONCE), ""):
+        order.why_small = f"{FOR_HEADROOM}tasks wait for {held_back}" if spare.lacking else ""
+        return places
+    order.kept.update(places.owed[name] for name in spare.instances & places.owed.keys())
+    if spare.lacking and not order.instances:
+        more = market.buy([Backlog(each, BatchLimits(moment.policy.max_instances)) for each in spare.lacking], limits)
+        order.instances.update(more.instances)
+        order.usd_per_hour, order.lower_bound_usd_per_hour = more.usd_per_hour, None
+        short = [pair for pair in zip(spare.lacking, more.shortfalls, strict=True) if pair[1].tasks]
+        told = (why_nothing_is_bought(moment, size, its.reason) for size, its in short if its.reason != AT_ONCE)
+        order.why_small = next((f"{FOR_HEADROOM}{each}" for each in told), "")
+    return replace(places, wanted=places.wanted | (spare.instances - places.owed.keys()))
 
 
 def order_for(market: MarketView, places: Places) -> Order:

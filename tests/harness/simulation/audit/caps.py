@@ -168,7 +168,9 @@ class CapChecker(Checker):
         """Tasks that belong to no run of a queue, or replacements of instances with a warning."""
         stored = self.facts.stored
         warned = any(each.get("interrupted_at") for each in stored.instances.values())
-        return bool(stored.environments or stored.floor.instances or self.facts.policy.min_instances or warned)
+        policy = self.facts.policy
+        kept = stored.floor.instances or policy.min_instances or policy.headroom
+        return bool(stored.environments or kept or warned)
 
     def _use(self, queues: Mapping[str, ShareQueue]) -> dict[str, Cap]:
         stored, use = self.facts.stored, defaultdict[str, list[float]](lambda: [0.0] * 4)

@@ -91,6 +91,7 @@ class EfficiencyChecker(Checker):
         if not facts.one_controller or missing <= 0:
             return
         need = sum(map(self._instances_for, facts.stored.records)) + facts.stored.floor.instances
+        need += facts.spare_places
         if missing > need:
             facts.violated("order", f"{missing} instances are ordered, for tasks that fill {need}", fleet_id)
 

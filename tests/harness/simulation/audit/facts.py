@@ -161,6 +161,12 @@ class TrialFacts:
     """Ids of runs of which a stored document was torn."""
     came: Mapping[str, Came] = field(default_factory=dict)
     """By run id, how it came in."""
+
+    @property
+    def spare_places(self) -> int:
+        """That the settings keep while runs are open. An instance holds one or more."""
+        return sum(each.places for each in self.policy.headroom)
+
     ledger_is_lost: bool = False
     """Whether one of them was a record, which holds the cost of its run."""
 

@@ -40,7 +40,7 @@ class InstanceChecker(Checker):
         super().__init__(facts)
         self._busy_at: dict[str, float] = {}
         """When a task last ran there."""
-        self._looked_at = self._away_until = 0.0
+        self._looked_at = self._away_until = self._open_at = 0.0
         self._kept: list[tuple[float, Floor]] = []
         """The numbers of instances that a user wanted kept, and since when."""
 
@@ -61,6 +61,8 @@ class InstanceChecker(Checker):
         if held > 2 * facts.policy.max_instances:  # twice: a fleet may launch unseen before its target is lowered
             facts.violated("I7", f"{held} instances, {facts.policy.max_instances} are allowed")
         self._note_floor()
+        if any(not (each.has_ended or each.is_daemon) for each in facts.stored.records.values()):
+            self._open_at = world.now
         for instance in ours:
             age_s = world.now - max(instance.launched_at, facts.unattended_until)
             self._check_images(instance)
@@ -93,9 +95,14 @@ class InstanceChecker(Checker):
             floors = [floor for _, floor in self._kept if not floor.types or instance.instance_type in floor.types]
             most = max(floors, key=lambda floor: floor.instances, default=NO_FLOOR)
             alike = [each for each in idle if not most.types or each.instance_type in most.types]
-            if len(alike) > most.instances:
-                idles = f"on {instance.instance_id} nothing has run for long; {most.instances} are kept"
+            kept = most.instances + self._spare_places()
+            if len(alike) > kept:
+                idles = f"on {instance.instance_id} nothing has run for long; {kept} are kept"
                 self.facts.violated("idle", idles, instance.instance_id)
+
+    def _spare_places(self) -> int:
+        """What the settings keep while a run other than a daemon is open, and shortly after."""
+        return self.facts.spare_places if self.facts.world.now - self._open_at < IDLE_S else 0
 
     def _idles(self, instance: Ec2Instance) -> bool:
         """Whether nothing has run there for too long."""

@@ -12,12 +12,13 @@ from functools import partial
 
 from argosy.emulator.ec2.reservations import BLOCK, BLOCK_ENDS_EARLIER_S, INTERRUPTIBLE, ON_DEMAND
 from argosy.emulator.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS, READINGS
-from argosy.model.policy import Policy, VcpuQuota
+from argosy.model.policy import Policy, SparePlaces, VcpuQuota
+from argosy.model.resources import Resources
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.plan import TrialPlan
 from tests.harness.simulation.world.deployed_fleets import add_deleted_fleets, add_image
 from tests.harness.simulation.world.regions import Regions
-from tests.harness.simulation.world.workload import VCPUS
+from tests.harness.simulation.world.workload import PLAIN_MIB, VCPUS
 
 SPOT_CLASSES = {"standard": "Standard", "g": "G and VT"}  # the quota's names in settings and in EC2
 MOST_INSTANCES = 4  # that a quota lets through
@@ -25,6 +26,9 @@ MOST_IMAGES = 3
 MOST_RESERVATIONS, MOST_RESERVED = 3, 3  # of a trial; instances of one
 READ_OTHERWISE = 0.35  # share of readings in a trial that has any
 MOST_TASKS, MOST_TASKS_OF = 3, ("*", "c5.*", "g*")  # an instance has 4 vCPUs, so up to 4 tasks fill it
+
+
+MOST_SPARE, MOST_SPARE_CPU, SPARE_GPUS = 4, 1024, 0.2  # places; cpu units of half of one; share of trials with GPUs
 
 
 class Owner:
@@ -36,7 +40,16 @@ class Owner:
 
     def policy(self, plan: TrialPlan, largest: int) -> Policy:
         """With the owner's quotas and limits. largest: vCPUs of the largest type."""
-        return self.set_most_tasks(self.set_quotas(replace(plan.policy, max_instances=plan.instances), largest))
+        policy = self.set_headroom(replace(plan.policy, max_instances=plan.instances))
+        return self.set_most_tasks(self.set_quotas(policy, largest))
+
+    def set_headroom(self, policy: Policy) -> Policy:
+        """For tasks with and without a GPU."""
+        if not self._faults.strikes("headroom"):
+            return policy
+        share = partial(self._world.share, "headroom")
+        needs = Resources(int(MOST_SPARE_CPU * (1 + share("cpu"))), PLAIN_MIB, int(share("gpu") < SPARE_GPUS))
+        return replace(policy, headroom=(SparePlaces(1 + int(MOST_SPARE * share("places")), needs),))
 
     def set_quotas(self, policy: Policy, largest_vcpus: int = VCPUS) -> Policy:
         """EC2's own quota, for the whole trial. Half of the settings name it. largest_vcpus: of an instance."""

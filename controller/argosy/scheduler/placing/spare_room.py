@@ -1,0 +1,88 @@
+"""Room for tasks that have not been submitted yet: the setting `headroom`.
+
+It is placed after every task, on the room that they leave, and starts nothing. So it takes no place from a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+
+from argosy.market.floors import serves_runs
+from argosy.model.instance_types import GPU_PART_ATTRIBUTE, SHARES_GPUS
+from argosy.model.instances import Purchase
+from argosy.model.moment import Moment
+from argosy.model.policy import SparePlaces
+from argosy.model.run_terms import ARM64
+from argosy.placement.demand import Batch, Queue
+from argosy.placement.pass_state import PassState
+from argosy.placement.place import place_further
+from argosy.placement.supply import Supply
+from argosy.scheduler.turns.asks import ON_DEMAND_ONLY, SPOT_ONLY, Ask
+
+ON_X86 = f"not(attribute:ecs.cpu-architecture == {ARM64})"
+OnRows = tuple[Supply, Mapping[tuple[int, int], int]]
+"""Instances, and the tasks placed there in this tick, by (ask, row)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpareRoom:
+    """Where the headroom is, and how much of it is missing.
+
+    Example: 4 places of 1 vCPU are to be kept. A task leaves 3 vCPUs of i-1, and i-2 is idle. Then `instances` is
+    {"i-2"}, which holds the fourth place and is therefore kept, and `lacking` is empty.
+    """
+
+    instances: frozenset[str] = frozenset()  # ids of those that hold some of it and got no task in this tick
+    lacking: tuple[Batch, ...] = ()  # places for which instances have to be bought
+
+
+NO_SPARE_ROOM = SpareRoom()
+
+
+def spare_batches(moment: Moment) -> list[Batch]:
+    """The headroom as tasks, while runs other than daemons are open."""
+    sizes = moment.policy.headroom
+    return [_batch(number, each) for number, each in enumerate(sizes)] if sizes and serves_runs(moment.state) else []
+
+
+def _batch(number: int, size: SparePlaces) -> Batch:
+    needs = size.needs
+    only = SPOT_ONLY if size.purchase is Purchase.SPOT else ON_DEMAND_ONLY
+    whole = (f"not(attribute:{GPU_PART_ATTRIBUTE} exists)",) if needs.gpus else ()
+    shares = (SHARES_GPUS,) if needs.gpu_share_mib else ()
+    return Batch(
+        needs.cpu_units,
+        needs.memory_mib,
+        needs.gpus,
+        size.places,
+        group=f"headroom:{number}",
+        gpu_share_mib=needs.gpu_share_mib,
+        constraints=(only, ON_X86, *whole, *shares),
+    )
+
+
+def spare_room(batches: Sequence[Batch], asks: Sequence[Ask], placed: Sequence[OnRows]) -> SpareRoom:
+    """The headroom on the room that tasks leave: first on the instances listed first."""
+    if not batches:
+        return NO_SPARE_ROOM
+    left, names = Queue.of(batches), set[str]()
+    for supply, tasks in placed:
+        found = place_further(left, _after(supply, asks, tasks))
+        used = {row for _, row in tasks}
+        names |= {supply.row(row).id for row in found.row.tolist() if row not in used}
+        left = left.counting(found.unplaced.tolist())
+    rest = zip(batches, left.count.tolist(), strict=True)
+    return SpareRoom(frozenset(names), tuple(replace(batch, count=count) for batch, count in rest if count))
+
+
+def _after(supply: Supply, asks: Sequence[Ask], tasks: Mapping[tuple[int, int], int]) -> PassState:
+    """The room on the instances once these tasks are there."""
+    state = PassState(supply)
+    for number, its in groupby(sorted(tasks.items()), key=lambda each: each[0][0]):
+        rows, counts = zip(*((row, count) for (_, row), count in its), strict=True)
+        state.take(asks[number].batch, np.array(rows, dtype=np.int64), np.array(counts, dtype=np.int64))
+    return state

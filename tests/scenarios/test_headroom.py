@@ -1,0 +1,45 @@
+"""Room that the settings keep for further tasks: the real engine."""
+
+from __future__ import annotations
+
+from argosy.model.policy import SparePlaces
+from argosy.model.resources import Resources
+from argosy.model.runs import RunStatus
+from tests.scenarios.controlled import Controlled
+
+ONE = ("us-east-1a",)
+ONE_VCPU = Resources(1024, 1024)
+LARGE = {"vcpus": 8, "memory": 2048, "gpus": 0}
+
+
+def test_further_tasks_start_at_once_and_nothing_is_kept_after_the_last_run() -> None:
+    cluster = Controlled(zones=ONE, work_s=900.0, linger_s=20.0, headroom=(SparePlaces(4, ONE_VCPU),))
+    cluster.submit(1)
+    sizes = set()
+    for _ in range(30):
+        cluster.tick()
+        sizes.add(sum(cluster.fleet_targets().values()))
+    assert max(sizes) == 2
+    cluster.submit(4, run_id="later-261121-062733-k3f9")
+    cluster.tick()
+    cluster.tick()
+    state = cluster.controllers[0].state
+    assert state is not None
+    assert len(state.attempts.placed()) == 5
+    cluster.run_to_rest()
+    assert not cluster.live_instances()
+
+
+def test_an_instance_goes_when_a_limit_holds_tasks_back_that_do_not_fit_there() -> None:
+    room = (SparePlaces(7, ONE_VCPU),)
+    cluster = Controlled(
+        ("c5.xlarge", "c5.2xlarge"), ONE, work_s=1800.0, linger_s=20.0, cool_down_s=0.0, max_instances=2, headroom=room
+    )
+    cluster.submit(1, placement={"constraints": ["attribute:ecs.instance-type == c5.xlarge"]})
+    cluster.run_for(300)
+    assert len(cluster.live_instances()) == 2
+    cluster.submit(1, run_id="large-261121-062733-k3f9", resources=LARGE)
+    cluster.run_for(600)
+    assert sorted(each["InstanceType"] for each in cluster.live_instances()) == ["c5.2xlarge", "c5.xlarge"]
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
