@@ -282,6 +282,19 @@ def test_prices_that_rise_above_the_hourly_cap_later_end_the_run_with_what_it_ha
     assert record.stopped_at > began + 3700 + 3600
 
 
+def test_a_run_buys_what_its_hourly_cap_allows_although_a_larger_instance_has_room() -> None:
+    def price(kind: str, zone: str, at: float) -> float:
+        return 2.0 if kind == "c5.2xlarge" else 0.3
+
+    cluster = Controlled(("c5.xlarge", "c5.2xlarge"), ("us-east-1a",), work_s=3600.0, prices=price)
+    cluster.submit(1, placement={"constraints": ["attribute:ecs.instance-type == c5.2xlarge"]})
+    cluster.run_for(300)
+    cluster.submit(1, run_id="cheap-261121-062733-k3f9", capacity={"maxHourlyCost": 1.0})
+    cluster.run_for(300)
+    assert sorted(each["InstanceType"] for each in cluster.live_instances()) == ["c5.2xlarge", "c5.xlarge"]
+    assert cluster.record("cheap-261121-062733-k3f9").status == "RUNNING"
+
+
 def test_a_run_that_its_budget_stopped_continues_with_a_higher_one() -> None:
     watch = Watch(cluster())
     watch.controlled.submit(200, array={"size": 200, "expectedSeconds": 120}, capacity={"budgetUsd": 1})

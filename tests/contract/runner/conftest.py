@@ -1,4 +1,6 @@
-"""Every case runs once for each runner: the Python one of process mode, and the Go one where it is built."""
+"""Every case runs once for each runner: the Python one of process mode, and in `make test-engines` the Go one where it
+is built.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def forks() -> Iterator[Forks]:
     server.close()
 
 
-@pytest.fixture(params=["twin", "go"])
+@pytest.fixture(params=["twin", pytest.param("go", marks=pytest.mark.engine)])
 def runner(
     request: pytest.FixtureRequest, s3: SignedS3, tmp_path: Path, forks: Forks | None
 ) -> Iterator[RunnerUnderTest]:

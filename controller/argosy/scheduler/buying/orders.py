@@ -105,7 +105,7 @@ def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places
     """Keep the headroom, and buy what it lacks once nothing is bought for tasks.
 
     While a limit of the deployment holds tasks back, nothing is kept or bought for it: what it keeps would be in their
-    way.
+    way. Nor is an instance kept that only runs with caps pay for: its hours would use up their money.
     """
     moment, spare = market.moment, places.spare
     if spare == NO_SPARE_ROOM:
@@ -123,7 +123,7 @@ def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places
         short = [pair for pair in zip(spare.lacking, more.shortfalls, strict=True) if pair[1].tasks]
         told = (why_nothing_is_bought(moment, size, its.reason) for size, its in short if its.reason != AT_ONCE)
         order.why_small = next((f"{FOR_HEADROOM}{each}" for each in told), "")
-    return replace(places, wanted=places.wanted | (spare.instances - places.owed.keys()))
+    return replace(places, wanted=places.wanted | (spare.instances - places.owed.keys() - places.no_linger))
 
 
 def order_for(market: MarketView, places: Places) -> Order:

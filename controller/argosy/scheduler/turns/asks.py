@@ -68,8 +68,19 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
             batch = replace(batch, constraints=(*batch.constraints, done_in_time(run, moment)))
         if kept:
             batch = replace(batch, constraints=batch.constraints + off_limits(run, kept, open_to(run, moment, needed)))
+        if run.terms.max_hourly_usd is not None:
+            batch = replace(batch, constraints=(*batch.constraints, *within_hourly_cap(run, moment.state)))
         asks += _split(run, batch, moment)
     return asks
+
+
+def within_hourly_cap(run: Run, state: State) -> tuple[str, ...]:
+    """Keeps its tasks off instances that alone cost more than the run's cap: it could never start there, and would not
+    buy a cheaper one as long as its tasks fit there."""
+    cap = run.terms.max_hourly_usd or 0.0
+    priced = (each for each in state.instances.values() if each.alive and each.price_usd_per_hour > cap)
+    above = sorted(each.id for each in priced if run.number not in each.work)
+    return (f"not(ec2InstanceId in [{', '.join(above)}])",) if above else ()
 
 
 def done_in_time(run: Run, moment: Moment) -> str:
