@@ -14,10 +14,11 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from botocore.exceptions import ClientError
+
 from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, registered_memory_mib
 from argosy.emulator.ec2.records import Ec2Instance, MachineType
 from argosy.emulator.ecs.service import EcsModel
-from argosy.emulator.operations import Refusal
 from argosy.emulator.region import as_uuid
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, XID_ATTRIBUTE
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
@@ -153,7 +154,7 @@ class VirtualAgent:
     def _say_xid(self) -> None:
         if self.alive and self.arn:
             attribute = {"name": XID_ATTRIBUTE, "value": "79", "targetId": self.arn}
-            with suppress(Refusal):  # ECS no longer knows an instance that was deregistered
+            with suppress(ClientError):  # ECS no longer knows an instance that was deregistered
                 self.ecs.put_attributes(cluster=self.cluster, attributes=[attribute])
 
     def _say_gpu(self) -> None:
