@@ -11,7 +11,7 @@ from argosy.local.options import LocalOptions
 from tests.fakes.local_mode import local_aws
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a process has one embedded AWS at a time, and other files start theirs
 def endpoint() -> Iterator[str]:
     with local_aws(LocalOptions(boot_s=0.05, tick_s=0.3, stop_timeout_s=5.0, processes=4)) as aws:
         yield aws.endpoint_url
