@@ -327,10 +327,10 @@ def test_the_pictures_are_explored_by_keyboard(page: Tab) -> None:
         for key in "+-0":
             page.key(key)
         page.key("ArrowRight")
-        assert "instances 1 to 20" in page.value("document.querySelector('output').textContent")
+        assert "rows 1 to 20" in page.value("document.querySelector('output').textContent")
         page.key("+")
         page.key("ArrowDown")
-        assert "instances 1 to 20" not in page.value("document.querySelector('output').textContent")
+        assert "rows 1 to 20" not in page.value("document.querySelector('output').textContent")
         page.open(f"{address}/cluster")
         page.until(DRAWN)
         page.value("document.querySelector('canvas').focus()")
