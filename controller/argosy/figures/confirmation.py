@@ -23,8 +23,8 @@ _NOTHING = {
 
 
 def confirmation_page(view: View, action: str, token: str) -> Page:
-    """view: DescribeRun. with its tasks for INTERRUPT. action: CANCEL, RETRY or
-    INTERRUPT. token: of this action, which counts once."""
+    """view: DescribeRun, with its tasks for INTERRUPT. action: CANCEL, RETRY or INTERRUPT. token: of this action, which
+    counts once."""
     run, tasks = view["runId"], view["tasks"]
     asked = f"{action.capitalize()} {run}"
     fields = list({CANCEL: _cancel, RETRY: _retry, INTERRUPT: _interrupt}[action](view, tasks))

@@ -41,8 +41,8 @@ class Attempts:
     """One row each; shape (rows,). instance: a row of `instances`. started, stopped: seconds after the origin, 0 = not
     known, or not yet. reason: a row of `reasons`.
     gpu_mask: bit j = the j-th GPU of the instance. program: version of the program, from 0. run: a row of
-    `runs`; both empty for the attempts of one run. pulled: seconds, of its
-    image. damaged: pieces of the history that cannot be read."""
+    `runs`; both are empty where all attempts are of one run. pulled: seconds, of its image. damaged: pieces of the
+    history that cannot be read."""
 
     index: NDArray[np.uint32]
     attempt: NDArray[np.uint32]

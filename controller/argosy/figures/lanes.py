@@ -43,9 +43,8 @@ class Lifetime(NamedTuple):  # a refresh builds thousands, and dataclasses are s
 
 
 class Timeline(NamedTuple):
-    """What one picture shows. lives: in the order of its rows. seconds: from the origin to
-    its right edge. begun: epoch seconds of the origin, for an axis of hours;
-    None for one of elapsed time."""
+    """What one picture shows. lives: in the order of its rows. seconds: from the origin to its right edge. begun: epoch
+    seconds of the origin, for an axis of clock times; None for one of elapsed time."""
 
     lives: Sequence[Lifetime]
     attempts: Attempts

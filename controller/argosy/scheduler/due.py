@@ -58,7 +58,7 @@ def _is_under_way(moment: Moment) -> bool:
         return True
     if any(missing(moment, least) for least in least_sizes(moment)):
         return True
-    if _lacks_headroom(moment) or any(_is_changing(instance) for instance in state.instances.values()):
+    if any(_is_changing(instance) for instance in state.instances.values()) or _lacks_headroom(moment):
         return True
     if _attempts_change(state) or any(not _is_settled(moment, env) for env in state.environments.values()):
         return True

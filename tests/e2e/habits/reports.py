@@ -193,7 +193,7 @@ REPORTS = (
     Habit(
         number="R17",
         source="broadinstitute/cromwell#5003, wri/gfw-data-api#223",
-        wanted="137 and 143 are told apart and explained",
+        wanted="status names the signal behind exit 137 and 143, and keeps the two apart",
         files={"items": "kill -9 $$\nkill -TERM $$\nexit 137\n"},
         typed="refuses run 'sh -c \"${item}\"' --items items --attempts 1 --result none; argosy status last",
         says=["SIGKILL", "exit 143"],

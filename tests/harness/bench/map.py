@@ -1,7 +1,7 @@
 """How long do many short calls take (`bench map`)? `argosy.map` in local mode beside libraries that do the same.
 
-Each way is a program of its own process: it starts its workers, makes a few calls, and is then timed from the call of
-its map to the last result. Arguments that it leaves out have its library's defaults.
+Each library runs in a separate process: it starts its workers, makes a few calls to warm up, and is then timed from the
+call of its map to the last result. Arguments that are left out keep the library's defaults.
 """
 
 from __future__ import annotations

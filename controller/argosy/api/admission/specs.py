@@ -35,6 +35,7 @@ from argosy.spec.program import DEFAULT_IMAGE
 from argosy.spec.services import target_group_faults
 from argosy.spec.templates import item_faults
 from argosy.spec.terms import terms_of
+from argosy.spec.tries import CheckpointSpec
 
 UPLOAD_BYTES_PER_S = 90_000_000  # about the 0.75 Gbit/s that AWS promises a c5.large; assumed, not measured
 OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME; its GPU flavour, if any, is argosy/NAME-gpu
@@ -129,21 +130,20 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
     form, terms = to_json(spec), terms_of(spec)
     notes = [*_flavour_notes(form, terms, sources.images), *sources.image_notes(image)]
     notes += [*_constraint_notes(terms, limits), *_daemon_notes(terms, limits)]
-    notes += _checkpoint_notes(form, limits.stop_timeout_s)
+    notes += _checkpoint_notes(spec.checkpoint, limits.stop_timeout_s) if spec.checkpoint else ()
     notes += sources.definition_notes(terms.task_definition) if terms.task_definition else ()
     return Admission(form, terms, image, shards.task_count(form, count), tuple(notes))
 
 
-def _checkpoint_notes(form: Mapping[str, Any], stop_timeout_s: float) -> Iterator[str]:
+def _checkpoint_notes(checkpoint: CheckpointSpec, stop_timeout_s: float) -> Iterator[str]:
     """A note on a checkpoint that is too large for a stop."""
-    about = form.get("checkpoint") or {}
-    gib = about.get("sizeGiB", 0.0)
+    gib = checkpoint.size_gib or 0.0
     takes_s = gib * 2**30 / UPLOAD_BYTES_PER_S
     if takes_s <= stop_timeout_s:
         return
     rate = f"at an assumed {UPLOAD_BYTES_PER_S / 1e6:.0f} MB/s"
     step = "set checkpoint.everySeconds, or create .commit during the work"
-    if about.get("everySeconds"):
+    if checkpoint.every_seconds:
         step = "a stopped task then resumes from its latest interval"
     yield (
         f"checkpoint.sizeGiB: {gib:g} GiB take about {takes_s:,.0f} s to upload, {rate}, and a stopped task has"

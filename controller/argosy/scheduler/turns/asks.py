@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import MappingProxyType
 
 import numpy as np
@@ -58,7 +59,7 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     kept = kept_for_runs(moment.state, moment.now) if moment.state.keeps_instances else {}
     needed = needed_from(moment, kept) if kept else {}
     ends = any(pool.empty_by for pool in moment.state.pools.values())
-    asks: list[Ask] = []
+    by_price, asks = _by_price(moment.state, runs), list[Ask]()
     for run in runs:
         may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
         batch = batch_of(moment, run, until, shunned, may_buy)
@@ -69,16 +70,24 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
         if kept:
             batch = replace(batch, constraints=batch.constraints + off_limits(run, kept, open_to(run, moment, needed)))
         if run.terms.max_hourly_usd is not None:
-            batch = replace(batch, constraints=(*batch.constraints, *within_hourly_cap(run, moment.state)))
+            batch = replace(batch, constraints=(*batch.constraints, *within_hourly_cap(run, by_price)))
         asks += _split(run, batch, moment)
     return asks
 
 
-def within_hourly_cap(run: Run, state: State) -> tuple[str, ...]:
+def _by_price(state: State, runs: Sequence[Run]) -> list[Instance]:
+    """The live instances, the most expensive first, if a run has an hourly cap."""
+    if all(run.terms.max_hourly_usd is None for run in runs):
+        return []
+    alive = (each for each in state.instances.values() if each.alive)
+    return sorted(alive, key=lambda each: -each.price_usd_per_hour)
+
+
+def within_hourly_cap(run: Run, by_price: Sequence[Instance]) -> tuple[str, ...]:
     """Keeps its tasks off instances that alone cost more than the run's cap: it could never start there, and would not
-    buy a cheaper one as long as its tasks fit there."""
+    buy a cheaper one as long as its tasks fit there. by_price: the most expensive first."""
     cap = run.terms.max_hourly_usd or 0.0
-    priced = (each for each in state.instances.values() if each.alive and each.price_usd_per_hour > cap)
+    priced = takewhile(lambda each: each.price_usd_per_hour > cap, by_price)
     above = sorted(each.id for each in priced if run.number not in each.work)
     return (f"not(ec2InstanceId in [{', '.join(above)}])",) if above else ()
 

@@ -175,7 +175,7 @@ class Calls:
 
 
 class Printed:
-    """Standard output, and a copy of its latest text."""
+    """Standard output, and a copy of the first PRINTED_MAX characters of each call."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, self._kept = stream, ""
