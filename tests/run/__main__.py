@@ -254,7 +254,8 @@ def main(arguments: Sequence[str]) -> int:
     paths = [each for each in left if each.partition("/")[0] == "tests"]
     options = [each for each in left if each not in own and each not in paths]
     shares = groups(files_of(paths or ["tests"]), {file: each["wall_s"] for file, each in known()["files"].items()})
-    with tempfile.TemporaryDirectory(prefix="test-run-") as logs:
+    # A process that a test left behind may still write there.
+    with tempfile.TemporaryDirectory(prefix="test-run-", ignore_cleanup_errors=True) as logs:
         run = Run(Path(logs), shares, "--by-test" in own, "--coverage" in own)
         began = time.monotonic()
         statuses = run.wait(run.start(min(count, len(shares)), options))

@@ -70,5 +70,10 @@ def test_a_worker_that_fails_fails_the_run_and_one_without_tests_does_not() -> N
 def test_a_worker_whose_last_file_has_no_selected_test_did_run_tests(tmp_path: Path) -> None:
     shares = [[HERE], ["tests/unit/test_prose.py"]]
     run = Run(tmp_path, shares, by_test=False, coverage=False)
-    assert run.wait(run.start(1, ["-k", "closing_line"])) == [OK]
+    assert run.wait(run.start(1, ["-k", "closing_line or folder_of_a_test"])) == [OK]
     assert [bool(record["counts"].get("passed")) for record in run.records()] == [True, False]
+    assert [*tmp_path.glob("tmp0/*/")]  # no worker sweeps what another one uses
+
+
+def test_the_folder_of_a_test_is_empty(tmp_path: Path) -> None:
+    assert [*tmp_path.iterdir()] == []
