@@ -112,6 +112,18 @@ def test_an_open_run_stays_in_the_way_however_many_times_were_skipped(desk: Sche
     assert len(desk.verdicts()) == record.FIRES_SHOWN
 
 
+def test_a_run_that_is_retried_is_open_again_even_if_another_one_has_run_since(desk: ScheduleDesk) -> None:
+    desk.every()
+    run_ids = [desk.fire("often", nth(1))["runId"]]
+    end(desk, run_ids[0])
+    run_ids.append(desk.fire("often", nth(2))["runId"])
+    end(desk, run_ids[1])
+    for number, run_id in enumerate(run_ids, 3):
+        desk.body("RetryRun", runId=run_id, failed=False, cancelled=True)
+        skipped = desk.fire("often", nth(number))
+        assert (skipped["verdict"], skipped["runId"]) == ("skipped", run_id)
+
+
 def test_with_overlap_allow_another_run_starts(desk: ScheduleDesk) -> None:
     desk.every(overlap="allow")
     assert [desk.fire("often", nth(number))["verdict"] for number in (1, 2)] == ["ran", "ran"]

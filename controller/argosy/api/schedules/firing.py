@@ -106,8 +106,11 @@ def token_of(*parts: object) -> str:
 
 
 def open_runs(context: RequestContext, schedule: Schedule) -> tuple[str, ...]:
-    """The schedule's runs that have not ended. A run whose record cannot be read blocks nothing."""
-    return tuple(run_id for run_id in schedule.runs if _is_open(context, run_id))
+    """The schedule's runs that have not ended, the newest last. Those of the verdicts that it keeps may have been
+    retried since they ended. A run whose record cannot be read blocks nothing."""
+    shown = [each.run_id for each in schedule.fires if each.verdict is FireVerdict.RAN]
+    older = [run_id for run_id in schedule.runs if run_id not in shown]
+    return tuple(run_id for run_id in (*older, *shown) if _is_open(context, run_id))
 
 
 def _is_open(context: RequestContext, run_id: str) -> bool:
