@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -44,11 +47,16 @@ def _in_utf8(text: str) -> str:
 
 
 @lru_cache(4096)
-def _clock(epoch_s: int) -> str:
-    return f"{datetime.fromtimestamp(epoch_s, UTC):%H:%M:%S}"
+def _head(epoch_s: int, label: str) -> str:
+    return f"{datetime.fromtimestamp(epoch_s, UTC):%H:%M:%S} {label}"
 
 
 AT_ONCE = 10_000  # lines that are written together
+_Line = tuple[int, LogStream, str]  # epoch milliseconds, its stream, text
+
+
+def _lines(stream: LogStream, page: list[Event]) -> list[_Line]:
+    return [(event["timestamp"], stream, event["message"]) for event in page]
 
 
 class LinePrinter:
@@ -60,17 +68,23 @@ class LinePrinter:
         self.kept: list[dict[str, Any]] = []  # lines of one document with --json
 
     def new_lines(self, streams: Iterable[LogStream]) -> None:
+        """Lines of one stream are printed page by page; those of several are sorted by time."""
         streams = list(streams)
-        found = [(event["timestamp"], each, event["message"]) for each in streams for event in self._events(each)]
-        if len(streams) > 1:
-            found.sort(key=lambda line: (line[0], line[1].run, line[1].index))
+        if len(streams) == 1:
+            for page in self._pages(streams[0]):
+                self._print(_lines(streams[0], page))
+            return
+        found = [line for each in streams for page in self._pages(each) for line in _lines(each, page)]
+        self._print(sorted(found, key=lambda line: (line[0], line[1].run, line[1].index)))
+
+    def _print(self, found: list[_Line]) -> None:
         self.printed += len(found)
         if self._session.wants_json:
             for line in found:
                 self._print_json(*line)
             return
         for begin in range(0, len(found), AT_ONCE):
-            self._write([self._text(*line) for line in found[begin : begin + AT_ONCE]])
+            self._write(self._texts(found[begin : begin + AT_ONCE]))
 
     def _print_json(self, timestamp_ms: int, stream: LogStream, message: str) -> None:
         of = {"runId": stream.run} if stream.run else {}
@@ -78,10 +92,13 @@ class LinePrinter:
         line = {"timestamp": at.isoformat(), **of, "task": stream.index, "message": message}
         self._session.print_json_line(line) if self._session.wants_lines else self.kept.append(line)
 
-    def _text(self, timestamp_ms: int, stream: LogStream, message: str) -> str:
+    def _texts(self, found: Iterable[_Line]) -> list[str]:
+        labels = {id(each): self._label(each) for each in {id(line[1]): line[1] for line in found}.values()}
+        return [_head(at // 1000, labels[id(stream)]) + message.rstrip() for at, stream, message in found]
+
+    def _label(self, stream: LogStream) -> str:
         run = f"{stream.run} " if stream.run else ""
-        label = f"[{run}task {stream.index}] " if self._labels else ""
-        return f"{_clock(timestamp_ms // 1000)} {label}{message.rstrip()}"
+        return f"[{run}task {stream.index}] " if self._labels else ""
 
     def _write(self, lines: list[str]) -> None:
         if self._session.tools.is_terminal():
@@ -89,19 +106,24 @@ class LinePrinter:
         else:
             typer.echo("\n".join(lines).encode("utf-8", "replace"))  # as the task wrote it, escape sequences included
 
-    def _events(self, stream: LogStream) -> list[Event]:
-        is_first, last = stream.token is None, self._lines.last
-        if is_first and last and self._lines.pattern is None:
-            return self._page(stream, startFromHead=False, limit=last)
-        found = list(self._lines.matching(self._all(stream)))
-        return found[-last:] if is_first and last else found
+    def _pages(self, stream: LogStream) -> Iterator[list[Event]]:
+        """Its new lines that are shown."""
+        last = 0 if stream.token else self._lines.last
+        if last and self._lines.pattern is None:
+            yield self._page(stream, startFromHead=False, limit=last)
+            return
+        pages = map(self._lines.matching, self._all(stream))
+        yield from [list(deque(chain.from_iterable(pages), last))] if last else map(list, pages)
 
-    def _all(self, stream: LogStream) -> Iterator[Event]:
-        """The same token twice means the end."""
-        token: str | None = ""
-        while token != stream.token:
-            token = stream.token
-            yield from self._page(stream)
+    def _all(self, stream: LogStream) -> Iterator[list[Event]]:
+        """The next page is on its way while one is printed. The same token twice means the end."""
+        with ThreadPoolExecutor(1) as reader:
+            token, page = stream.token, self._page(stream)
+            while token != stream.token:
+                token, coming = stream.token, reader.submit(self._page, stream)
+                yield page
+                page = coming.result()
+            yield page
 
     def _page(self, stream: LogStream, **options: Any) -> list[Event]:
         """A stream that does not exist yet has no lines."""

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from argosy.client.aws_clients import Connection, make_client
 from argosy.local.clients import LocalClients
 from argosy.local.moto.app import MotoApp
 from argosy.local.moto.logs import MotoLogs, StreamName
@@ -53,6 +55,15 @@ def line(text: str, number: int = 0) -> dict[str, Any]:
     return {"timestamp": NOW_MS + number, "message": text}
 
 
+def reply_of(logs: Any, stream: str) -> Any:
+    """Lines and tokens, or the code of a refusal."""
+    try:
+        reply = logs.get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True)
+    except ClientError as refused:
+        return refused.response["Error"]
+    return {name: value for name, value in reply.items() if name != "ResponseMetadata"}
+
+
 def shown(clients: LocalClients, stream: str) -> list[str]:
     found = clients("logs").get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True)
     return [event["message"] for event in found["events"]]
@@ -65,6 +76,17 @@ def test_new_lines_are_shown_and_kept(clients: LocalClients) -> None:
     logs.put(GROUP, "a", [line("one"), line("two", 1)])
     assert shown(clients, "a") == [each["message"] for each in shelf.kept["a"]] == ["one", "two"]
     assert shelf.reads == []
+
+
+def test_a_user_s_client_reads_the_replies_that_boto3_reads(clients: LocalClients) -> None:
+    logs = MotoLogs(ACCOUNT, REGION)
+    logs.open(GROUP, "a")
+    logs.put(GROUP, "a", [line("é\ud83d \x00"), line("x", 1)])
+    users = make_client(Connection(clients.endpoint, REGION), "logs")
+    for stream in ("a", "unknown"):
+        replies = [reply_of(each, stream) for each in (clients("logs"), users)]
+        assert replies[0] == replies[1]
+    assert [each["message"] for each in reply_of(users, "a")["events"]] == ["é\ud83d \x00", "x"]
 
 
 def test_earlier_lines_are_read_on_demand_and_continue_with_new_ones(clients: LocalClients) -> None:
