@@ -29,18 +29,23 @@ def change_cluster(state: State, request: DrainRequest | ScaleRequest | SharingR
 def scale(state: State, request: ScaleRequest) -> None:
     """Set the floor. A request replaces the previous one as a whole."""
     asked = Floor(request.instances, request.types, request.until, request.requested_at)
-    state.floor = asked if asked.instances else NO_FLOOR
+    _set_floor(state, asked if asked.instances else NO_FLOOR)
 
 
 def expire_floor(state: State, now: float) -> None:
     """Remove a floor whose time is over."""
     if state.floor.until and now >= state.floor.until:
-        state.floor = NO_FLOOR
+        _set_floor(state, NO_FLOOR)
+
+
+def _set_floor(state: State, floor: Floor) -> None:
+    """The room for further tasks does not depend on it."""
+    state.floor = replace(floor, headroom_waiting=state.floor.headroom_waiting)
 
 
 def note_floor(state: State, action: NoteFloor) -> None:
-    """Record why the floor is not reached."""
-    state.floor = replace(state.floor, waiting=action.waiting)
+    """Record why the floor is not reached, and why room for further tasks is missing."""
+    state.floor = replace(state.floor, waiting=action.waiting, headroom_waiting=action.headroom_waiting)
 
 
 def change_sharing(state: State, request: SharingRequest) -> None:

@@ -76,6 +76,7 @@ class Order:
     patterns: Patterns = ()  # of the allocator, for the next order
     kept: Counter[tuple[str, Purchase]] = field(default_factory=Counter)  # owed instances that a floor waits for
     why_small: str = ""  # why the cluster stays below the requested size
+    why_no_headroom: str = ""  # why some of the room for further tasks is missing
 
     @property
     def uncovered(self) -> int:

@@ -317,9 +317,11 @@ class NoteOrder:
 
 @dataclass(frozen=True, slots=True)
 class NoteFloor:
-    """Store the reason why there are fewer instances than the floor; "" = there are enough. No effect outside."""
+    """Store the reasons why there are fewer instances than the floor, and less room for further tasks than the settings
+    want; "" = there are enough. No effect outside."""
 
     waiting: str
+    headroom_waiting: str = ""
 
 
 # Their only effect is on the state.

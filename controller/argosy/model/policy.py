@@ -22,9 +22,6 @@ SYSTEM_DISK_GIB = 30  # of it, for the AMI, Docker and images; tasks that ask fo
 BRIDGE_PORTS = 1_023
 
 
-FOR_HEADROOM = "headroom: "  # how the reason begins why some of it is missing
-
-
 class VcpuQuota(NamedTuple):
     """How many vCPUs of a quota family we may use at once in a cell, by one purchase option."""
 

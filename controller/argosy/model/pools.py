@@ -236,6 +236,7 @@ class FloorFacts(NamedTuple):
     types: tuple[str, ...]
     until: float
     waiting: str
+    headroom_waiting: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +248,10 @@ class Floor:
     until: float = 0.0  # epoch seconds; 0 = until another request
     asked_at: float = 0.0  # epoch seconds
     waiting: str = ""  # why there are fewer; "" = there are enough, or they are incoming
+    headroom_waiting: str = ""  # why some of the room for further tasks is missing, which the settings want kept
 
     def facts(self) -> FloorFacts:
-        return FloorFacts(self.instances, self.types, self.until, self.waiting)
+        return FloorFacts(self.instances, self.types, self.until, self.waiting, self.headroom_waiting)
 
     def to_json(self) -> dict[str, Any]:
         """The stored form."""
@@ -259,6 +261,7 @@ class Floor:
             "until": self.until,
             "asked_at": self.asked_at,
             "waiting": self.waiting,
+            "headroom_waiting": self.headroom_waiting,
         }
 
     @classmethod

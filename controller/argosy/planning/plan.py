@@ -9,7 +9,9 @@ from typing import Any
 
 from argosy.catalogue.lookup import is_listed
 from argosy.market.daemons import daemons_of
+from argosy.market.limits import BatchLimits, OrderLimits
 from argosy.market.offers import assumed_rates, offers_of, rejected
+from argosy.market.order import Backlog, buy
 from argosy.model.instances import Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer
@@ -20,6 +22,7 @@ from argosy.planning.forecast import PULL_BYTES_PER_S, Forecast, at_risk_s
 from argosy.planning.question import PlanQuestion
 from argosy.planning.relaxations import relaxations
 from argosy.scheduler.buying.reasons import market_answer
+from argosy.scheduler.placing.spare_room import spare_batches
 from argosy.scheduler.turns.asks import batch_of, shunned_by
 
 
@@ -31,6 +34,7 @@ def plan_run(question: PlanQuestion) -> dict[str, Any]:
     is_short = not found.possible
     if is_short:
         found = question.forecast(question.terms, offers_at=math.inf)
+    headroom_usd = _headroom_usd_per_hour(question)
     return {
         "name": question.terms.name,
         "tasks": found.tasks,
@@ -59,11 +63,12 @@ def plan_run(question: PlanQuestion) -> dict[str, Any]:
             "high": question.seconds.high,
         },
         "onDemand": _on_demand(question),
+        "headroomUsdPerHour": headroom_usd,
         "image": _image(question),
         "startUp": _start_up(question, found),
         "rejected": _rejected_pools(question),
         "relaxations": relaxations(question, found),
-        "assumptions": _assumptions(question, found),
+        "assumptions": [*_assumptions(question, found), *_of_headroom(headroom_usd)],
         "warnings": _warnings(question, found, is_short),
     }
 
@@ -116,6 +121,27 @@ def _on_demand(question: PlanQuestion) -> dict[str, Any] | None:
         "seconds": found.expected.seconds,
         "instanceTypes": sorted({each.offer.instance_type for each in found.bought}),
     }
+
+
+def _headroom_usd_per_hour(question: PlanQuestion) -> float | None:
+    """The price of instances for all the room that the settings keep for further tasks while the run is open, if none
+    of it were beside tasks; None = they keep none, or it cannot be bought."""
+    moment, _ = question.on_copy(question.terms)
+    if not (wanted := spare_batches(moment)):
+        return None
+    policy = moment.policy
+    offers = offers_of(moment.state.pools.values(), moment.catalogue, math.inf, policy)
+    limits = BatchLimits(policy.max_instances)
+    order = buy([Backlog(each, limits) for each in wanted], offers, OrderLimits(policy.max_instances))
+    prices = {(each.pool, each.purchase): each.price_usd_per_hour for each in offers}
+    return None if order.uncovered else sum(prices[name] * count for name, count in order.instances.items())
+
+
+def _of_headroom(usd: float | None) -> list[str]:
+    said = (
+        f"the room kept for further tasks (headroom) is not counted: up to {dollars(usd)} an hour while runs are open"
+    )
+    return [] if usd is None else [said]
 
 
 def _assumptions(question: PlanQuestion, found: Forecast) -> list[str]:

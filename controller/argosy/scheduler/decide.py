@@ -17,6 +17,7 @@ from argosy.market.order import Order
 from argosy.model.actions import Action, CapRun, HaltRun, NoteFloor, NoteOrder
 from argosy.model.moment import Moment
 from argosy.model.pools import OrderNote, as_registered
+from argosy.model.state import State
 from argosy.placement.custom import FitnessFailed, OwnFunctions
 from argosy.placement.fitness import Fitness
 from argosy.scheduler.buying.budget import CappedRuns, run_budgets, used_up
@@ -103,7 +104,7 @@ def _work(
         *(steers(moment, ordered) if any(run.is_steered for run in moment.state.runs.values()) else ()),
         *_notes(ordered.order, moment.now),
         *(reclaims(market, ordered.with_launches(*staying, *unsent), money) if takes_room else ()),
-        *([NoteFloor(ordered.order.why_small)] if ordered.order.why_small != moment.state.floor.waiting else []),
+        *_floor_note(ordered.order, moment.state),
     ]
 
 
@@ -117,6 +118,13 @@ def _without_failures(
             return act(functions.ready), functions
         except FitnessFailed as failure:
             functions = functions.without(failure)
+
+
+def _floor_note(order: Order, state: State) -> list[NoteFloor]:
+    """Nothing if the state has the same reasons."""
+    known = state.floor.waiting, state.floor.headroom_waiting
+    told = order.why_small, order.why_no_headroom
+    return [NoteFloor(*told)] if told != known else []
 
 
 def _notes(order: Order, now: float) -> list[NoteOrder]:

@@ -210,7 +210,9 @@ def test_faults_are_named(desk: Desk, fields: dict[str, Any], fault: tuple[str, 
 def test_an_unknown_type_is_named_with_those_that_there_are(desk: Desk) -> None:
     (fault,) = error_of(desk.ask("ListChanges", types=["task", "tusk"]))["fieldList"]
     assert fault["path"] == "types"
-    assert fault["message"].startswith("'tusk' is unknown; known: cluster, cluster.scaled, cluster.waiting, deployment")
+    assert fault["message"].startswith(
+        "'tusk' is unknown; known: cluster, cluster.headroom, cluster.scaled, cluster.waiting, deployment"
+    )
 
 
 def test_no_request_for_changes_touches_the_controller(desk: Desk) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.model.events import PoolShort
-from argosy.model.policy import Policy
+from argosy.model.policy import Policy, SparePlaces
 from argosy.model.pools import ReservationSeen
+from argosy.model.resources import Resources
 from argosy.model.start_ups import StartUps
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
@@ -70,6 +71,15 @@ def test_it_buys_what_the_controller_would_and_leaves_the_state_alone() -> None:
     assert sum(row["count"] * row["tasksAtATime"] for row in reply["instances"]) >= 40
     assert reply["seconds"]["expected"] >= 200
     assert (state.version, state.pools, state.runs, state.changed_runs) == (version, pools, {}, set())
+
+
+def test_the_price_of_room_for_further_tasks_is_told_beside_the_runs_cost() -> None:
+    policy = replace(POLICY, headroom=(SparePlaces(5, Resources(1024, 1024)),))
+    reply, without = planned(state_with(fleet("c5.xlarge")), policy=policy), planned(state_with(fleet("c5.xlarge")))
+    assert reply["headroomUsdPerHour"] == 2 * reply["instances"][0]["priceUsdPerHour"]
+    assert reply["costUsd"] == without["costUsd"]
+    assert any("(headroom) is not counted: up to $" in each for each in reply["assumptions"])
+    assert without["headroomUsdPerHour"] is None
 
 
 def test_the_warnings_of_a_submission_are_in_the_plan_too() -> None:

@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 
 from argosy.api import reading, requests
 from argosy.api.cluster.gpu_devices import show_devices
+from argosy.api.cluster.headroom import headroom_view
 from argosy.api.cluster.timeline import course_of
 from argosy.api.cluster.views import at_work_rows, cluster_view, floor_view
 from argosy.api.refusals import throttled
 from argosy.api.request_context import Actions, RequestContext
 from argosy.api.views import iso
+from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.cluster_course import sample_of
 from argosy.model import inbox
 from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest
 from argosy.model.instances import InstanceStatus
+from argosy.model.moment import Moment
 from argosy.model.pools import Floor
 from argosy.model.state import State
 from argosy.ports import AlreadyExists
@@ -55,6 +58,9 @@ def _describe_cluster(context: RequestContext, request: requests.DescribeCluster
     left_out = leave_out_ended(state)
     view: JSON = {"cluster": context.cluster, "cells": list(context.cells)}
     view |= cluster_view(state, needs, context.now(), context.policy)
+    view["headroom"] = None
+    if context.policy.headroom:
+        view["headroom"] = headroom_view(Moment(context.whole_state(), load_catalogue(), context.now(), context.policy))
     show_devices(view["instances"], state, needs)
     if "attempts" in request.include:
         view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})

@@ -13,7 +13,7 @@ from argosy.catalogue.lookup import BANDS, interruption_band, load_catalogue
 from argosy.market.offers import is_stale, price_of, rate_of, rate_source, rejected
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Instance, Purchase
-from argosy.model.policy import FOR_HEADROOM, Policy
+from argosy.model.policy import Policy
 from argosy.model.pools import CAPACITY_BLOCK, Floor, Pool
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.state import State
@@ -36,7 +36,6 @@ def cluster_view(state: State, needs: Mapping[int, Resources], now: float, polic
         "onDemandUsd": state.spent_on_demand_usd + sum(i.hours(now) * i.on_demand_usd_per_hour for i in alive),
         "peakUtilisation": dict(zip(("cpu", "memory", "gpus"), peaks, strict=True)),
         "floor": floor_view(state.floor),
-        "headroom": headroom_view(state.floor, policy) if policy.headroom else None,
     }
 
 
@@ -49,25 +48,7 @@ def floor_view(floor: Floor) -> JSON | None:
         "instanceTypes": list(floor.types),
         "askedAt": iso(floor.asked_at),
         "until": iso(floor.until) if floor.until else None,
-        "waiting": None if floor.waiting.startswith(FOR_HEADROOM) else floor.waiting or None,
-    }
-
-
-def headroom_view(floor: Floor, policy: Policy) -> JSON:
-    """The room that the settings keep for further tasks while runs are open. waiting: why some of it is missing."""
-    return {
-        "sizes": [
-            {
-                "places": places,
-                "vcpus": needs.cpu_units / CPU_UNITS_PER_VCPU,
-                "memoryMib": needs.memory_mib,
-                "gpus": needs.gpus,
-                "gpuShareMib": needs.gpu_share_mib,
-                "purchase": purchase.value,
-            }
-            for places, needs, purchase in policy.headroom
-        ],
-        "waiting": floor.waiting.removeprefix(FOR_HEADROOM) if floor.waiting.startswith(FOR_HEADROOM) else None,
+        "waiting": floor.waiting or None,
     }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.api.cluster.gpu_devices import shared_devices
+from argosy.api.cluster.headroom import headroom_view
 from argosy.api.waiting.line_position import line_position, not_in_line, position_view, why_not_in_line
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
@@ -83,6 +84,7 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "consoles": _consoles(moment) if pending else [],
         "impaired": _impaired(moment, run),
         "sharedGpus": _shared_gpus(moment.state) if pending and run.needs.gpu_share_mib else [],
+        "headroom": headroom_view(moment),
     }
 
 
@@ -198,6 +200,7 @@ def not_open(record: RunRecord) -> dict[str, Any]:
         "consoles": [],
         "impaired": [],
         "sharedGpus": [],
+        "headroom": None,
     }
 
 

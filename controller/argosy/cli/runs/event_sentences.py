@@ -203,6 +203,7 @@ _SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "instance.forgotten": _about_instance("is no longer remembered"),
     "cluster.scaled": _scaled,
     "cluster.waiting": lambda change: f"the cluster is {'below' if change.get('reason') else 'at'} its minimum size",
+    "cluster.headroom": lambda change: f"room for further tasks is {'missing' if change.get('reason') else 'there'}",
     "pool.found": _targets("was found"),
     "pool.target": _targets("has a new target"),
     "pool.short": lambda change: f"{change['pool']} is cooling off until {change['until']}",

@@ -18,6 +18,7 @@ from argosy.cli.typed_values import FORMS, moment
 from argosy.client import start_ups
 from argosy.client.api import ApiError
 from argosy.client.errors import ArgosyError
+from argosy.figures.headroom import said_headroom
 from argosy.model.resources import said_vcpus
 
 RECORDED = "give a time at which the controller was running; the setting journalDays sets how long its record is kept"
@@ -135,6 +136,7 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         usd = reply["startUp"]["usd"]
         cost = f"; pull and start cost {money(usd)} of its instance" if usd is not None else ""
         lines.append(f"its last attempt started up: {parts}{cost}")
+    lines += [said_headroom(each)] if (each := reply.get("headroom")) else []
     for each in reply.get("sharedGpus", ()):
         devices = ", ".join(f"GPU {place} {_device(device)}" for place, device in enumerate(each["gpuDevices"]))
         lines.append(f"{each['instanceId']} ({each['instanceType']}): {devices}")

@@ -144,3 +144,5 @@ def floor_lines(floor: Floor, before: FloorFacts) -> Iterator[Line]:
         yield line(LineType.CLUSTER_SCALED, instances=now.instances, types=types, until=until)
     if now.waiting != before.waiting:
         yield line(LineType.CLUSTER_WAITING, reason=now.waiting)
+    if now.headroom_waiting != before.headroom_waiting:
+        yield line(LineType.CLUSTER_HEADROOM, reason=now.headroom_waiting)

@@ -68,6 +68,9 @@ class LineType(StrEnum):
     DEPLOYMENT_CHANGED = "deployment.changed"  # `status` is its progress or its outcome
     CLUSTER_SCALED = "cluster.scaled"  # a user wants at least this many instances; 0 = as many as the work needs
     CLUSTER_WAITING = "cluster.waiting"  # why there are fewer; without a reason: there are enough
+    CLUSTER_HEADROOM = (
+        "cluster.headroom"  # why some of the room for further tasks is missing; without a reason: none is
+    )
     POOL_FOUND = "pool.found"  # a fleet to buy from
     POOL_TARGET = "pool.target"  # how many instances its fleet is to keep
     POOL_SHORT = "pool.short"  # nothing is ordered there for a while

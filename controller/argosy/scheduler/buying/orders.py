@@ -17,7 +17,7 @@ from argosy.market.offers import offers_of, over_zones
 from argosy.market.order import Backlog, Order, Shortfall, buy
 from argosy.model.actions import Launch
 from argosy.model.moment import Moment, PoolPurchase
-from argosy.model.policy import FOR_HEADROOM, Policy
+from argosy.model.policy import Policy
 from argosy.model.pools import Offer
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -113,7 +113,7 @@ def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places
     limits = order_limits(moment)
     reasons = (each.reason for each in order.shortfalls if _is_shared(each, limits))
     if held_back := next((reason for reason in reasons if reason != AT_ONCE), ""):
-        order.why_small = f"{FOR_HEADROOM}tasks wait for {held_back}" if spare.lacking else ""
+        order.why_no_headroom = f"tasks wait for {held_back}" if spare.lacking else ""
         return places
     order.kept.update(places.owed[name] for name in spare.instances & places.owed.keys())
     if spare.lacking and not order.instances:
@@ -122,7 +122,7 @@ def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places
         order.usd_per_hour, order.lower_bound_usd_per_hour = more.usd_per_hour, None
         short = [pair for pair in zip(spare.lacking, more.shortfalls, strict=True) if pair[1].tasks]
         told = (why_nothing_is_bought(moment, size, its.reason) for size, its in short if its.reason != AT_ONCE)
-        order.why_small = next((f"{FOR_HEADROOM}{each}" for each in told), "")
+        order.why_no_headroom = next(told, "")
     return replace(places, wanted=places.wanted | (spare.instances - places.owed.keys() - places.no_linger))
 
 

@@ -2,10 +2,10 @@
 
 I6: every instance has an owner record. I7: there are not too many. I10: only the deployment's own instances and tasks
 are ended. R14: none costs money at rest. `idle`: none is kept for long without a task, beyond the number that a user
-has requested. `waste`: no sound instance is ended under a running task. `pull`: no task is given up while its image may
-still come. `held`: no instance is said to hold an image that it has not pulled. R12: once the message of an
-interruption or a rebalance recommendation is deleted from the queue, it is stored, and no attempt is placed on that
-instance any more.
+has requested, nor any for further tasks while a limit holds tasks back. `waste`: no sound instance is ended under a
+running task. `pull`: no task is given up while its image may still come. `held`: no instance is said to hold an image
+that it has not pulled. R12: once the message of an interruption or a rebalance recommendation is deleted from the
+queue, it is stored, and no attempt is placed on that instance any more.
 The message is gone, so a controller that starts then has no other source. That also holds for an instance that is not
 in the state yet.
 """
@@ -30,6 +30,7 @@ JSON = dict[str, Any]
 GIVEN_UP = ("never left PENDING", "its image was still", "still PENDING after")
 KNOWN_AFTER_S = 1800.0  # by then every instance has an owner record
 STEP_S = 600.0  # a step of a trial that takes longer contained a process that stood still
+HELD = ("held back by maxInstances of the deployment", "held back by the vCPU quota")
 IDLE_S = 1800.0  # beyond its linger: by then no instance counts as busy on which nothing runs
 
 
@@ -40,7 +41,7 @@ class InstanceChecker(Checker):
         super().__init__(facts)
         self._busy_at: dict[str, float] = {}
         """When a task last ran there."""
-        self._looked_at = self._away_until = self._open_at = 0.0
+        self._looked_at = self._away_until = self._open_at = self._held_since = 0.0
         self._kept: list[tuple[float, Floor]] = []
         """The numbers of instances that a user wanted kept, and since when."""
 
@@ -63,6 +64,8 @@ class InstanceChecker(Checker):
         self._note_floor()
         if any(not (each.has_ended or each.is_daemon) for each in facts.stored.records.values()):
             self._open_at = world.now
+        is_held = any(each.waiting.startswith(HELD) for each in facts.stored.records.values() if not each.has_ended)
+        self._held_since = (self._held_since or world.now) if is_held else 0.0
         for instance in ours:
             age_s = world.now - max(instance.launched_at, facts.unattended_until)
             self._check_images(instance)
@@ -101,8 +104,11 @@ class InstanceChecker(Checker):
                 self.facts.violated("idle", idles, instance.instance_id)
 
     def _spare_places(self) -> int:
-        """What the settings keep while a run other than a daemon is open, and shortly after."""
-        return self.facts.spare_places if self.facts.world.now - self._open_at < IDLE_S else 0
+        """What the settings keep while a run other than a daemon is open, and shortly after; 0 once a limit of the
+        deployment has held tasks back for long, in whose way it would be."""
+        now = self.facts.world.now
+        is_in_the_way = self._held_since and now - self._held_since > IDLE_S
+        return 0 if is_in_the_way or now - self._open_at >= IDLE_S else self.facts.spare_places
 
     def _idles(self, instance: Ec2Instance) -> bool:
         """Whether nothing has run there for too long."""

@@ -123,6 +123,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "deployment.changed": {"environment": "web", "deployment": 2, "status": "FAILED", "reason": "3 failed"},
     "cluster.scaled": {"instances": 3, "types": ["c5.xlarge"], "until": AT},
     "cluster.waiting": {"reason": "held back by maxInstances"},
+    "cluster.headroom": {"reason": "held back by maxInstances"},
     "pool.found": {"spot": 1, "onDemand": 0},
     "pool.target": {"spot": 2, "onDemand": 0},
     "pool.short": {"until": AT, "reason": "no capacity"},

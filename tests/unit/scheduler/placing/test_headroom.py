@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from argosy.api.cluster.views import floor_view, headroom_view
+from argosy.api.cluster.headroom import headroom_view
 from argosy.figures.headroom import said_headroom
+from argosy.figures.numbers import money
 from argosy.model.actions import Launch, NoteFloor, SetTarget, Terminate
-from argosy.model.events import TargetAccepted
+from argosy.model.events import ClusterScaled, TargetAccepted
+from argosy.model.inbox import ScaleRequest
 from argosy.model.instances import Purchase
+from argosy.model.journal.commit import lines_of_commit
 from argosy.model.policy import SparePlaces
-from argosy.model.pools import NO_FLOOR
+from argosy.model.pools import Floor
 from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
@@ -90,10 +93,16 @@ def test_nothing_is_kept_without_an_open_run() -> None:
     assert bought(state_with(fleet()), **room(1)) == 0
 
 
-def test_tasks_take_the_room_and_are_bought_for_first() -> None:
-    state = state_with(submitted(tasks=6), prepared(), fleet(spot_target=1), host(1), container_instance(1))
-    assert len(decided(state, Launch, **room(4))) == 4
-    assert bought(state, **room(4)) == 2  # for two tasks; the headroom is bought in a later tick
+@pytest.mark.parametrize(("instances", "tasks"), [(0, 3), (1, 6), (2, 7), (2, 12)])
+def test_it_takes_no_place_of_a_task_and_tasks_are_bought_for_first(instances: int, tasks: int) -> None:
+    state = state_with(submitted(tasks=tasks), prepared(), fleet(spot_target=instances))
+    for number in range(1, instances + 1):
+        told(state, host(number), container_instance(number))
+    without = decided(state, Launch, linger_s=0.0), bought(state, linger_s=0.0)
+    assert len(without[0]) == min(tasks, 4 * instances)
+    assert decided(state, Launch, **room(9)) == without[0]
+    if tasks > 4 * instances:
+        assert bought(state, **room(9)) == without[1]  # the headroom is bought in a later tick
 
 
 def test_a_limit_that_holds_tasks_back_leaves_nothing_for_the_headroom() -> None:
@@ -110,10 +119,14 @@ def test_a_limit_that_holds_tasks_back_leaves_nothing_for_the_headroom() -> None
 def test_the_reason_is_stored_where_room_is_missing() -> None:
     state = cluster(instances=1)
     (note,) = decided(state, NoteFloor, **room(4), max_instances=1)
-    assert note.waiting == "headroom: held back by maxInstances of the deployment"
+    assert note == NoteFloor("", "held back by maxInstances of the deployment")
+    begun(state, [note])
+    told(state, ClusterScaled(ScaleRequest(NOW, 0)))
+    assert state.floor.headroom_waiting == note.headroom_waiting  # a user's request does not end it
+    assert {"type": "cluster.headroom", "reason": note.headroom_waiting} in lines_of_commit(state)
+    assert Floor.from_json(state.floor.to_json()) == state.floor
     (note,) = decided(state, NoteFloor, **room(1, Resources(1024, 1024, 1)))
-    assert note.waiting.startswith("headroom: ")
-    assert "GPU" in note.waiting
+    assert "GPU" in note.headroom_waiting
 
 
 def test_room_on_demand_is_no_room_on_spot() -> None:
@@ -141,10 +154,17 @@ def test_the_setting_names_a_size_by_a_runs_words() -> None:
         load_settings({"headroom": [{"places": 1, "gpus": 1, "gpuShareMib": 4000}]})
 
 
-def test_the_cluster_says_what_is_kept_and_why_some_is_missing() -> None:
-    policy = replace(POLICY, **room(2, Resources(512, 512, 0, 4000)))
+def test_it_is_said_what_is_kept_at_what_price_and_why_some_is_missing() -> None:
+    state = cluster(instances=3)
+    view = headroom_view(moment_of(state, NOW, replace(POLICY, **room(4))))
+    assert view is not None
+    assert view["instances"] == [instance_id(2)]  # three places are beside the task of the first
+    assert view["usdPerHour"] == state.instances[instance_id(2)].price_usd_per_hour
+    said = "While runs are open, room is kept for 4 tasks of 1 vCPU, 1,024 MiB on spot"
+    kept = f"; it keeps 1 instance without tasks for {money(view['usdPerHour'])} an hour ({instance_id(2)})"
+    assert said_headroom(view) == f"{said}{kept}."
+    view = headroom_view(moment_of(state, NOW, replace(POLICY, **room(2, Resources(512, 512, 0, 4000)))))
+    assert view is not None
     said = "While runs are open, room is kept for 2 tasks of 0.5 vCPU, 512 MiB, 4,000 MiB of a GPU on spot"
-    assert said_headroom(headroom_view(NO_FLOOR, policy)) == f"{said}."
-    short = replace(NO_FLOOR, waiting="headroom: no capacity")
-    assert said_headroom(headroom_view(short, policy)) == f"{said}; some of it is missing: no capacity."
-    assert floor_view(replace(short, instances=1))["waiting"] is None  # type: ignore[index]
+    assert said_headroom({**view, "waiting": "no capacity"}) == f"{said}; some of it is missing: no capacity."
+    assert headroom_view(moment_of(state, NOW)) is None
