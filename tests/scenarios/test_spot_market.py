@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from argosy.api.waiting.explanation import next_pool
 from argosy.market.offers import offers_of, rejected
 from argosy.model.instances import Purchase
+from argosy.model.moment import Moment
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from tests.builders import whole
@@ -112,14 +114,23 @@ def interrupt_all(cluster: Controlled) -> None:
         cluster.world.interrupt(instance["InstanceId"])
 
 
+def next_zone(cluster: Controlled) -> str:
+    moment = Moment(state_of(cluster), cluster.controllers[0].catalogue, cluster.world.now, cluster.policy)
+    found = next_pool(moment, cluster.run)
+    assert found is not None
+    return str(found["availabilityZone"])
+
+
 def test_an_interruption_sends_the_replacement_to_a_calm_pool_that_costs_about_the_same() -> None:
     cluster = two_zones(0.12, work_s=2000.0)  # too expensive to share a purchase, not too expensive to flee to
     cluster.submit(4)
     cluster.run_for(400)
     assert cluster.fleet_targets() == {A: 1, B: 0}
+    assert next_zone(cluster) == "us-east-1a"
     interrupt_all(cluster)
     cluster.tick()
     assert cluster.fleet_targets() == {A: 0, B: 1}
+    assert next_zone(cluster) == "us-east-1b"  # as `argosy status` says
     cluster.run_to_rest()
     assert (cluster.record().status, cluster.record().interruptions) == (RunStatus.SUCCEEDED, 4)
 

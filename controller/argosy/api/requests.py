@@ -72,7 +72,8 @@ class PlanRun(Strict):
 
 class DescribeRun(Strict):
     """One run. include: a page of its tasks; the status of every task, as a column; what it has cost; and, of a run of
-    which nothing runs, its place in line (`ExplainRun` tells that of any run)."""
+    which nothing runs, its place in line (`ExplainRun` tells that of any run). With the last, also the pool that an
+    interrupted run would buy from next."""
 
     action: Literal["DescribeRun"]
     run_id: str

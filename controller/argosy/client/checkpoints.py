@@ -34,11 +34,12 @@ class SavedCheckpoint:
         }  # fmt: skip
 
 
-def checkpoints_of(access: Access, view: Mapping[str, Any]) -> list[SavedCheckpoint]:
-    """Of the tasks that saved last, by their tasks; tasks that succeeded have none. None if S3 refuses."""
+def checkpoints_of(access: Access, view: Mapping[str, Any], task: int | None = None) -> list[SavedCheckpoint]:
+    """Of the tasks that saved last, or of one task, by their tasks; tasks that succeeded have none. None if S3
+    refuses."""
     if view.get("environment") or view["status"] == "SUCCEEDED":
         return []
-    bucket, prefix = layout.split_s3(layout.checkpoints_uri(view["output"]))
+    bucket, prefix = layout.split_s3(layout.checkpoints_uri(view["output"], task))
     s3 = access.client("s3")
     try:
         first: dict[str, Any] = next(
@@ -69,6 +70,12 @@ def checkpoint_from(index: int, attempt: int, record: bytes) -> SavedCheckpoint 
         return SavedCheckpoint(index, attempt, *figures, str(told["cause"]))
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
+
+
+def resumption(saved: Mapping[str, Any], now: float) -> str:
+    """`a next attempt resumes from what attempt 2 saved 41 s ago: 12.3 MB`. saved: as `to_json` has it."""
+    age = f"{max(0.0, now - saved['at']):,.0f} s ago"
+    return f"a next attempt resumes from what attempt {saved['attempt']} saved {age}: {saved['bytes'] / 1e6:,.1f} MB"
 
 
 def sentence(saved: Sequence[SavedCheckpoint], now: float) -> str:

@@ -7,17 +7,21 @@ from datetime import datetime
 from typing import Any
 
 from argosy.client.access import Access
+from argosy.client.checkpoints import checkpoints_of
 from argosy.client.errors import is_from_aws
 from argosy.client.logs import LogStream, stream_of
 
 
 def explained(access: Access, run_id: str, index: int | None) -> dict[str, Any]:
     """ExplainRun's reply. Of one task it includes `startUp`: that of its last attempt in DescribeTask's reply, with
-    loadSeconds, from the start of its container to its first line; None = not known, or not over yet."""
+    loadSeconds, from the start of its container to its first line; None = not known, or not over yet. `checkpoint`: what
+    a next attempt resumes from; None = there is none."""
     reply: dict[str, Any] = dict(access.api.explain(run_id, index))
     if index is None:
         return reply
     attempt = next(reversed(access.api.task(run_id, index)["attempts"]), None)
+    saved = checkpoints_of(access, access.api.describe(run_id), index) if attempt is not None else []
+    reply["checkpoint"] = saved[0].to_json() if saved else None
     if attempt is None or not attempt.get("startUp"):
         return {**reply, "startUp": None}
     return {**reply, "startUp": {**attempt["startUp"], "loadSeconds": _load_s(access, index, attempt)}}

@@ -12,7 +12,7 @@ from argosy.figures.history import column
 from argosy.model.failure_groups import MOST_GROUPS, note_failure
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Key
-from tests.builders import NOW
+from tests.builders import NOW, fleet, told
 from tests.fakes.api import Desk, error_of, running
 
 
@@ -85,6 +85,18 @@ def test_no_other_run_has_a_place_in_line(desk: Desk) -> None:
     for run_id in (at_work, in_inbox):
         assert desk.body("DescribeRun", runId=run_id, include=["standing"])["standing"] is None
     assert "standing" not in desk.body("DescribeRun", runId=at_work)
+
+
+def test_an_interrupted_run_shows_where_an_instance_for_it_would_be_bought(desk: Desk) -> None:
+    run_id = running(desk)
+    assert desk.body("DescribeRun", runId=run_id, include=["standing"])["nextPool"] is None
+    run = desk.state.runs[run_id]
+    run.interruptions = 1
+    desk.state.changed_runs.add(run_id)
+    told(desk.state, fleet("p3.8xlarge"))
+    desk.commit()
+    shown = desk.body("DescribeRun", runId=run_id, include=["standing"])["nextPool"]
+    assert shown == {"instanceType": "p3.8xlarge", "availabilityZone": "us-east-1a", "purchase": "spot"}
 
 
 def test_while_the_controller_is_busy_a_run_is_shown_without_its_place(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.fakes.cli import RUN_ID, World
+from tests.fakes.cli import NOW, OUTPUT, RUN_ID, World, run_view
 
 REPLY: dict[str, Any] = {
     **dict.fromkeys(("cluster", "coming", "market", "purchase", "lastOrder", "standing", "task")),
@@ -42,6 +42,9 @@ class Logs:
 
 def explained(logs: Logs, attempt: dict[str, Any] = ATTEMPT) -> str:
     world = World().answers("ExplainRun", REPLY).answers("DescribeTask", {"attempts": [attempt]})
+    world.answers("DescribeRun", run_view())
+    record = {"at": NOW - 41.0, "bytes": 12_300_000, "seconds": 2.1, "cause": "stop"}
+    world.objects.put(f"{OUTPUT}checkpoints/0000003/2/000001.json", record)
     world.others["logs"] = logs
     return world.argosy("explain", RUN_ID, "3").stdout
 
@@ -50,6 +53,7 @@ def test_the_time_to_the_first_line_is_the_programs_load() -> None:
     text = explained(Logs(1_795_242_417_500))
     assert "its last attempt started up: boot 1m 33s, pull 1m 21s, start 2.0 s, load 14 s; pull and start cost" in text
     assert "$0.021 of its instance" in text
+    assert "a next attempt resumes from what attempt 2 saved 41 s ago: 12.3 MB" in text
 
 
 @pytest.mark.parametrize("logs", [Logs(), Logs(refusal="AccessDeniedException")], ids=["no line yet", "no right"])

@@ -146,7 +146,7 @@ def test_it_is_changed_by_the_names_of_its_spec() -> None:
 
 def test_why_it_waits_is_the_apis_own_answer() -> None:
     world = World().answers("ExplainRun", {"sentence": "no capacity"}).answers("DescribeTask", {"attempts": []})
-    assert run_of(world).explain(3) == {"sentence": "no capacity", "startUp": None}
+    assert run_of(world).explain(3) == {"sentence": "no capacity", "startUp": None, "checkpoint": None}
     assert asked(world, -2) == {"action": "ExplainRun", "runId": RUN_ID, "index": 3}
 
 

@@ -31,7 +31,7 @@ def _describe(context: RequestContext, request: requests.DescribeRun, request_id
     if "cost" in request.include:
         view["cost"] = {**views.cost_view(record), "estimates": estimates(record, context.policy.data_cell)}
     if "standing" in request.include:
-        view["standing"] = _standing(context, record)
+        view |= _outlook(context, record)
     if "statuses" in request.include:
         chunks = reading.task_chunks(context.store, record, 0, record.task_count)
         view["statuses"] = views.statuses_view(chunk for _, chunk in chunks)
@@ -152,20 +152,26 @@ def _explain(context: RequestContext, request: requests.ExplainRun, request_id: 
     return explanation.explain_run(moment, its_run, request.index, context.store.switches().deployment)
 
 
-def _standing(context: RequestContext, record: RunRecord) -> dict[str, Any] | None:
-    """The place in line of a run with waiting tasks and no running one. For other runs the state is not read."""
+def _outlook(context: RequestContext, record: RunRecord) -> dict[str, Any]:
+    """standing: the place in line of a run with waiting tasks and no running one. nextPool: of an interrupted run. For
+    other runs the state is not read."""
+    found: dict[str, Any] = {"standing": None, "nextPool": None}
     at_work = sum(record.counts[each] for each in (TaskStatus.STARTING, TaskStatus.RUNNING, TaskStatus.VERIFYING))
-    if record.has_ended or at_work or not record.counts[TaskStatus.PENDING]:
-        return None
+    waits = bool(record.counts[TaskStatus.PENDING] and not at_work)
+    if record.has_ended or not (waits or record.interruptions):
+        return found
     try:
         run = _open_run(context, record.id)
     except RequestRefused:
-        return None  # the controller commits faster than this reads: the rest of the reply is known
+        return found  # the controller commits faster than this reads: the rest of the reply is known
     if run is None or context.store.switches().deployment is not None:
-        return None
+        return found
     moment = Moment(run[0], load_catalogue(), context.now(), context.policy)
-    standing: dict[str, Any] | None = explanation.explain_run(moment, run[1])["standing"]
-    return standing
+    if waits:
+        found["standing"] = explanation.explain_run(moment, run[1])["standing"]
+    if record.interruptions and not run[1].complete:
+        found["nextPool"] = explanation.next_pool(moment, run[1])
+    return found
 
 
 def _open_run(context: RequestContext, run_id: str) -> tuple[State, Run] | None:

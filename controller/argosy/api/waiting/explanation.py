@@ -12,6 +12,7 @@ from typing import Any
 from argosy.api.cluster.gpu_devices import shared_devices
 from argosy.api.cluster.headroom import headroom_view
 from argosy.api.waiting.line_position import line_position, not_in_line, position_view, why_not_in_line
+from argosy.market.cover import tasks_per_instance
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.offers import assumed_rates, offers_of
@@ -25,6 +26,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.buying.budget import is_about_money
+from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.reasons import HELD_BY, market_answer, why_nothing_is_bought
 from argosy.scheduler.buying.refusals import is_refused
 from argosy.scheduler.placing.places import assign
@@ -86,6 +88,19 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "sharedGpus": _shared_gpus(moment.state) if pending and run.needs.gpu_share_mib else [],
         "headroom": headroom_view(moment),
     }
+
+
+def next_pool(moment: Moment, run: Run) -> dict[str, Any] | None:
+    """Where an instance for one more of its tasks would be bought now, at prices that include what is known of
+    interruptions; None = nowhere."""
+    moment = replace(moment, catalogue=as_registered(moment.catalogue, moment.state.pools.values()))
+    batch = replace(batch_of(moment, run, math.inf, shunned_by(moment.state), purchases(run, moment)), count=1)
+    offers = MarketView(moment, {}).offers
+    able = [pair for pair in zip(offers, tasks_per_instance(batch, offers).tolist(), strict=True) if pair[1]]
+    if not able:
+        return None
+    offer = min(able, key=lambda pair: pair[0].effective / pair[1])[0]
+    return {"instanceType": offer.instance_type, "availabilityZone": offer.zone, "purchase": offer.purchase.value}
 
 
 def _assumed_rates(moment: Moment, run: Run) -> str | None:

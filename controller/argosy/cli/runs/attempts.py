@@ -20,6 +20,7 @@ from argosy.cli.typed_values import past_moment
 
 if TYPE_CHECKING:
     from argosy.cli.tables import PlainTable
+    from argosy.client.checkpoints import SavedCheckpoint
 
 JSON = dict[str, Any]
 ALIVE = "running"
@@ -63,10 +64,26 @@ def attempts(
         ):
             chosen += 1
             shown.append(row)
+    saved = _saved(session, run, which.task) if any(row["outcome"] != "succeeded" for row in shown) else []
     if session.wants_json:
-        session.print_json(_document(shown, chosen, found))
+        more = {"checkpoints": [each.to_json() for each in saved]} if saved else {}
+        session.print_json({**_document(shown, chosen, found), **more})
     else:
         _print(session, shown, chosen, found)
+        _print_saved(session, saved)
+
+
+def _saved(session: Session, run: str, task: int | None) -> list[SavedCheckpoint]:
+    from argosy.client.checkpoints import checkpoints_of
+
+    return checkpoints_of(session.access, session.api.describe(run), task)
+
+
+def _print_saved(session: Session, saved: list[SavedCheckpoint]) -> None:
+    if saved:
+        from argosy.cli.runs.views import checkpoint_table
+
+        session.console.print(checkpoint_table(saved, session.tools.now()))
 
 
 def _document(shown: Iterable[JSON], chosen: int, found: _RowsOfRun) -> JSON:

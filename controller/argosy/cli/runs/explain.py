@@ -17,6 +17,7 @@ from argosy.cli.session import Session
 from argosy.cli.typed_values import FORMS, moment
 from argosy.client import start_ups
 from argosy.client.api import ApiError
+from argosy.client.checkpoints import resumption
 from argosy.client.errors import ArgosyError
 from argosy.figures.headroom import said_headroom
 from argosy.model.resources import said_vcpus
@@ -47,6 +48,8 @@ def explain(
         return
     for line in lines_of(reply) if at is None else past_lines(reply):
         session.console.print(line)
+    if saved := reply.get("checkpoint"):
+        session.console.print(resumption(saved, session.tools.now()))
 
 
 def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, Any]:

@@ -95,7 +95,9 @@ def attempts(view: View) -> str:
         if view.get("redoneUsd")
         else ""
     )
-    return f"{view['attempts']:,}, {view['interruptions']:,} interrupted{redone}{stopped}"
+    pool = view.get("nextPool")
+    tried = f"; next tried: {pool['instanceType']} in {pool['availabilityZone']} ({pool['purchase']})" if pool else ""
+    return f"{view['attempts']:,}, {view['interruptions']:,} interrupted{redone}{stopped}{tried}"
 
 
 def changes(view: View) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.cli import NOW, RUN_ID, World
+from tests.fakes.cli import NOW, OUTPUT, RUN_ID, World, run_view
 from tests.fakes.histories import history
 
 
@@ -14,7 +14,8 @@ def with_attempts(count: int = 500, **changes: Any) -> World:
     _, _, [page] = history(40, count)
     half = {**page, "nextToken": "more"}
     none = {**page, "rows": 0, "columns": {name: {**each, "data": ""} for name, each in page["columns"].items()}}
-    return World(now=NOW + 7 * 86_400).answers("ListAttempts", {**half, **changes}, none)
+    world = World(now=NOW + 7 * 86_400).answers("ListAttempts", {**half, **changes}, none)
+    return world.answers("DescribeRun", run_view())
 
 
 def chosen(*words: str) -> list[dict[str, Any]]:
@@ -70,6 +71,7 @@ def test_items_that_exceed_a_reply_are_reported() -> None:
     text = with_attempts(leftOut=3).argosy("attempts", RUN_ID).stdout
     assert "3 attempts more would make the reply too large." in text
     world = World().answers("DescribeTask", {**task(attempt(7)), "attemptsLeftOut": 5})
+    world.answers("DescribeRun", run_view())
     assert world.document("attempts", RUN_ID, "--task", "3")["notRead"] == 5
 
 
@@ -79,16 +81,22 @@ def attempt(number: int, **changes: Any) -> dict[str, Any]:
     return {**whole, **times, **changes}
 
 
-def test_of_one_task_nothing_else_is_read() -> None:
+def test_of_one_task_no_other_is_read_and_what_a_next_attempt_resumes_from_is_shown() -> None:
     alive = attempt(2, outcome=None, startedAt=None, stoppedAt=None, reason=None, instance=None)
-    world = World().answers("DescribeTask", task(attempt(1), alive))
-    found = world.document("attempts", RUN_ID, "--task", "3")["attempts"]
+    world = World().answers("DescribeTask", task(attempt(1), alive)).answers("DescribeRun", run_view())
+    record = {"at": NOW - 41.0, "bytes": 12_300_000, "seconds": 2.1, "cause": "stop"}
+    for index in (2, 3):
+        world.objects.put(f"{OUTPUT}checkpoints/000000{index}/1/000001.json", record)
+    told = world.document("attempts", RUN_ID, "--task", "3")
+    found = told["attempts"]
+    assert [(saved["index"], saved["attempt"], saved["bytes"]) for saved in told["checkpoints"]] == [(3, 1, 12_300_000)]
     assert [(row["index"], row["attempt"], row["outcome"]) for row in found] == [(3, 1, "lost"), (3, 2, "running")]
     assert found[0]["stoppedAt"] == "2026-11-21T06:27:13.000Z"
-    assert [each["action"] for each in world.functions.requests] == ["DescribeTask"]
+    assert [each["action"] for each in world.functions.requests] == ["DescribeTask", "DescribeRun"]
     text = world.argosy("attempts", RUN_ID, "--task", "3").stdout
     assert "30 s" in text
     assert "2 attempts." in text
+    assert text.splitlines()[-1].split() == ["3", "attempt", "1", "(stop)", "41", "s", "12.3", "MB"]
     assert world.argosy("attempts", RUN_ID, "--task", "3", "--outcome", "timed_out").stdout == "0 attempts.\n"
 
 

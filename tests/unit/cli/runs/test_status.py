@@ -244,6 +244,16 @@ def test_status_with_tasks_says_from_which_checkpoint_a_next_attempt_resumes() -
     assert row.split() == ["0", "attempt", "2", "(stop)", "41", "s", "12.3", "MB"]
 
 
+def test_status_says_what_interruptions_cost_and_which_pool_is_tried_next() -> None:
+    pool = {"instanceType": "c5.2xlarge", "availabilityZone": "us-east-1b", "purchase": "spot"}
+    view = run_view(attempts=30, interruptions=12, redoneUsd=0.84, redoneHours=3.1, nextPool=pool)
+    [line] = [each for each in World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout.splitlines()
+              if "interrupted" in each]  # fmt: skip
+    assert line.split(maxsplit=1)[1] == (
+        "30, 12 interrupted: 3.100 instance-hours, $0.840 redone; next tried: c5.2xlarge in us-east-1b (spot)"
+    )
+
+
 def test_runs_table() -> None:
     listed = {"runs": [run_view(), ended("FAILED", tasks=tasks(failed=18), costUsd=12.5)], "nextToken": "more"}
     result = World().answers("ListRuns", listed).argosy("runs", "--limit", "2")
