@@ -45,7 +45,7 @@ func (a attempt) run() (int, error) {
 	s3.rest()
 	debug.FreeOSMemory() // the program may need it for hours
 	measuredProgram := func() (int, error) {
-		return measured(a.environment, func() (int, error) { return a.program(told, folder) })
+		return measured(a.environment, a.children, func() (int, error) { return a.program(told, folder) })
 	}
 	if saved != nil {
 		return a.savedWhile(saved, measuredProgram, func() error { return a.deliver(s3, asked) })

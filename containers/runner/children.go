@@ -72,6 +72,13 @@ func (s *supervisor) pass(number syscall.Signal) {
 	}
 }
 
+// current is the process id of the child; 0 while there is none.
+func (s *supervisor) current() int {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	return s.child
+}
+
 // run starts a program and waits for it. The result is its exit code, 128 more than the number of a signal.
 func (s *supervisor) run(c command) (int, error) {
 	child, err := s.start(c)

@@ -44,7 +44,7 @@ func run(arguments, environment []string) (int, error) {
 		return 0, err
 	}
 	if asked == nil {
-		return measured(environment, func() (int, error) {
+		return measured(environment, children, func() (int, error) {
 			return children.run(command{words: words, environment: environment, stdout: os.Stdout.Fd()})
 		})
 	}

@@ -160,3 +160,33 @@ func TestThatMemoryRanOutIsReadFromTheControlGroup(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+func TestTheUseOfAContainerIsReadFromItsControlGroup(t *testing.T) {
+	for _, files := range []map[string]string{
+		{"cpu.stat": "usage_usec 2500000\nuser_usec 1\n", "memory.current": "73400320\n",
+			"memory.stat": "anon 1\ninactive_file 10485760\n"},
+		{"cpuacct/cpuacct.usage": "2500000000\n", "memory/memory.usage_in_bytes": "73400320\n",
+			"memory/memory.stat": "inactive_file 1\ntotal_inactive_file 10485760\n"},
+	} {
+		folder := t.TempDir()
+		for name, text := range files {
+			_ = os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700)
+			_ = os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600)
+		}
+		if found, isKnown := controlGroup(folder); !isKnown || found != (usage{2.5, 60 << 20}) {
+			t.Error(found, isKnown)
+		}
+	}
+	root := t.TempDir() // of the whole machine: it has no memory.current
+	_ = os.WriteFile(filepath.Join(root, "cpu.stat"), []byte("usage_usec 2500000\n"), 0o600)
+	if found, isKnown := controlGroup(root); isKnown {
+		t.Error(found)
+	}
+}
+
+func TestAShortProgramIsWorthNoRequestWhereRequestsCostMoney(t *testing.T) {
+	here := []string{"AWS_ENDPOINT_URL=http://127.0.0.1:4566"}
+	if onAWS := taskMeter(nil, &supervisor{}); onAWS.least != cheap || taskMeter(here, &supervisor{}).least != 0 {
+		t.Error(onAWS.least)
+	}
+}

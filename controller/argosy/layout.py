@@ -1,7 +1,7 @@
 """Where are a run's results and logs? The only module with the names under `<output>/<runId>/` (DESIGN D12b).
 
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
-attempts/gpu-use/<index, 7 digits>/<attempt>.json
+attempts/use/<index, 7 digits>/<attempt>.json  attempts/gpu-use/<index, 7 digits>/<attempt>.json
 checkpoints/<index, 7 digits>/<attempt>/<number, 6 digits>.json  checkpoints/<index>/<attempt>/files/<sha256>
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 history/attempts-<begin>-<end>.npz  history/instances.json
@@ -44,9 +44,10 @@ def attempt_uri(output: str, index: int, attempt: int) -> str:
     return f"{output}attempts/{numbered(index)}/{attempt}/"
 
 
-def gpu_uses_uri(output: str) -> str:
-    """What the runners say about the use of GPUs: `<index>/<attempt>.json` below it. Tasks may write there."""
-    return f"{output}attempts/gpu-use/"
+def uses_uri(output: str, *, of_gpus: bool = False) -> str:
+    """What the runners say about the use of vCPUs and memory, or of GPUs: `<index>/<attempt>.json` below it. Tasks may
+    write there."""
+    return f"{output}attempts/{'gpu-use' if of_gpus else 'use'}/"
 
 
 def checkpoints_uri(output: str, index: int | None = None) -> str:

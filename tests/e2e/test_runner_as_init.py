@@ -222,15 +222,22 @@ def test_the_agents_own_container_ends_and_stops_as_under_any_init(box: Box, tmp
             assert process.wait(60) == 143
 
 
-def test_process_1_measures_the_gpus_of_its_task_and_reaps_what_it_asked(
+def test_process_1_measures_its_container_and_its_gpus_and_reaps_what_it_asked(
     box: Box, task: RunnerUnderTest, tmp_path: Path
 ) -> None:
     install_nvidia_smi(tmp_path)
     environment = told(task, result="none") | {"NVIDIA_VISIBLE_DEVICES": "GPU-a"}
     driver = f"--volume={tmp_path}/nvidia-smi:/bin/nvidia-smi:ro"
-    ended = box.shell("/bin/busybox sleep 2; exit 6", options=[driver], told=environment)
+    ended = box.shell(
+        "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; /bin/busybox sleep 2; exit 6",
+        options=[driver],
+        told=environment,
+    )
     assert (ended.returncode, ended.stderr) == (6, b"")
     assert json.loads(task.s3.body("run/attempts/gpu-use/0000007/2.json"))["use"] == [37]
+    used = json.loads(task.s3.uses["run/attempts/use/0000007/2.json"].body)
+    assert 0.0 < used["vcpus"][0] < 2.0
+    assert 1 <= used["memoryMib"][0] < 100
 
 
 def test_docker_says_which_init_its_containers_have(box: Box) -> None:

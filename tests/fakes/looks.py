@@ -247,6 +247,11 @@ def device(used: float) -> JSON:
     return {"gpuId": "GPU-1", "mode": mode, "freeMib": round(22_000 * (1 - used)), "totalMib": 22_000}
 
 
+def use() -> JSON:
+    """What the runner says that a task used."""
+    return {"version": 1, "at": [1.0, 6.0, 11.0], "vcpus": [0.4, 0.2, 0.3], "memoryMib": [100, 310, 250]}
+
+
 def gpu_use(samples: int = 30) -> JSON:
     """What a runner says about a task that uses half of its GPU."""
     at = [10.0 * (1 + number) for number in range(samples)]
@@ -263,6 +268,8 @@ class Objects:
         self.spec = spec
 
     def get_object(self, **place: str) -> JSON:
+        if "/attempts/use/" in place["Key"]:
+            return {"Body": io.BytesIO(json.dumps(use()).encode())}
         if "/gpu-use/" in place["Key"]:
             return {"Body": io.BytesIO(json.dumps(gpu_use()).encode())}
         if self.spec is None:

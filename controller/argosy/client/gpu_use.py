@@ -1,56 +1,39 @@
 """How much of their GPUs do the tasks of a run use, and would a part of one be enough?
 
-The runners write the figures next to the attempts (`runner.gpu_use`). The advice is in US dollars at on-demand prices
-of the catalogue. It is given only where it saves at least a tenth.
+The runners write the figures next to the attempts (`runner.gpu_use`). The advice is given only where it saves at least
+a tenth.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from argosy import layout
 from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, load_catalogue
 from argosy.client.access import Access
-from argosy.client.errors import is_from_aws
+from argosy.client.measured import WORTH, Column, MeasuredAttempt, latest, mean_of, samples_from, usd_per_hour
 from argosy.model.instance_types import InstanceType
 from argosy.model.resources import Resources
 
-MOST_READ = 20  # attempts, the latest ones
-_NAME = re.compile(r".*/(\d+)/(\d+)\.json")
 _MARGIN, _STEP_MIB = 1.05, 500  # of a share beyond the most memory that was used
-_WORTH = 0.9  # of the present price
-Column = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredUse:
+class MeasuredUse(MeasuredAttempt):
     """Of one attempt. use: percent of the time in which its GPUs computed; memory_mib: of the GPU that it used most;
     watts: of all its GPUs. share_mib: 0 = it has whole GPUs. None in a column: not known."""
 
-    index: int
-    attempt: int
     gpus: int
     name: str
     total_mib: float
     share_mib: int
-    at: tuple[float, ...]  # seconds after its start
     use: Column
     memory_mib: Column
     watts: Column
-
-    def mean(self, column: Column) -> float | None:
-        """Over time."""
-        since = (0.0, *self.at[:-1])
-        known = [
-            (at - before, value) for before, at, value in zip(since, self.at, column, strict=True) if value is not None
-        ]
-        lasted = sum(span for span, _ in known)
-        return sum(span * value for span, value in known) / lasted if lasted else None
 
     @property
     def peak_mib(self) -> float | None:
@@ -71,31 +54,15 @@ def uses_of(access: Access, view: Mapping[str, Any]) -> list[MeasuredUse]:
     """Of the latest attempts that were measured, by their tasks. None of a run without GPUs, or if S3 refuses."""
     if not (view.get("gpus") or view.get("gpuShareMib")):
         return []
-    bucket, prefix = layout.split_s3(layout.gpu_uses_uri(view["output"]))
-    s3 = access.client("s3")
-    try:
-        first = next(iter(s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)))
-        latest = sorted(first.get("Contents", ()), key=lambda each: each["LastModified"])[-MOST_READ:]
-        bodies = [(each["Key"], s3.get_object(Bucket=bucket, Key=each["Key"])["Body"].read()) for each in latest]
-    except Exception as fault:
-        if not is_from_aws(fault):
-            raise
-        return []
-    found = (use_from(key, body) for key, body in bodies)
-    return sorted((each for each in found if each is not None), key=lambda each: (each.index, each.attempt))
+    return latest(access, layout.uses_uri(view["output"], of_gpus=True), use_from)
 
 
 def use_from(key: str, body: bytes) -> MeasuredUse | None:
     """None if a program has written something else there."""
-    name = _NAME.fullmatch(key)
     try:
-        told = json.loads(body)
-        columns = [tuple(told[column]) for column in ("at", "use", "memoryMib", "watts")]
-        numbers = [float(value) for column in columns for value in column if value is not None]
-        if name is None or not all(map(math.isfinite, numbers)) or len({len(each) for each in columns}) > 1:
-            return None
+        task, told, (at, *columns) = samples_from(key, body, ("use", "memoryMib", "watts"))
         sizes = float(told["totalMib"] or 0.0), int(told["shareMib"])
-        return MeasuredUse(int(name[1]), int(name[2]), int(told["gpus"]), str(told["name"]), *sizes, *columns)
+        return MeasuredUse(*task, at, int(told["gpus"]), str(told["name"]), *sizes, *columns)
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
 
@@ -105,7 +72,7 @@ def sentence(uses: Sequence[MeasuredUse]) -> str:
     if not uses:
         return ""
     means = [[each.mean(column) for column in (each.use, each.watts)] for each in uses]
-    use, watts = (_mean(row[place] for row in means) for place in (0, 1))
+    use, watts = (mean_of(row[place] for row in means) for place in (0, 1))
     peak = max((each.peak_mib for each in uses if each.peak_mib is not None), default=None)
     told = [f"{peak / 1024:.1f} of {uses[0].has_mib / 1024:.1f} GiB"] if peak is not None else []
     told += [f"{use:.0f} % of the time"] if use is not None else []
@@ -116,7 +83,7 @@ def advice(uses: Sequence[MeasuredUse], view: Mapping[str, Any], region: str) ->
     """`gpuShare {memoryMib: 10000} would cost $0.44 an hour of a task instead of $1.01`; "" if it would save little,
     or too little is known."""
     peaks = [each.peak_mib for each in uses if each.peak_mib is not None]
-    mean = _mean(each.mean(each.use) for each in uses)
+    mean = mean_of(each.mean(each.use) for each in uses)
     whole = not view.get("gpuShareMib")
     if not peaks or not view.get("vcpus") or (whole and (view["gpus"] != 1 or mean is None or mean > 50.0)):
         return ""
@@ -125,9 +92,9 @@ def advice(uses: Sequence[MeasuredUse], view: Mapping[str, Any], region: str) ->
     )
     enough = math.ceil(max(peaks) * _MARGIN / _STEP_MIB) * _STEP_MIB
     kinds = [kind for kind in load_catalogue(region).values() if kind.gpu_model and _is_named(uses[0].name, kind)]
-    now = _usd_per_hour(needs, kinds)
-    then = _usd_per_hour(needs._replace(gpus=0, gpu_share_mib=enough), kinds)
-    if now is None or then is None or then > _WORTH * now:
+    now = usd_per_hour(needs, kinds)
+    then = usd_per_hour(needs._replace(gpus=0, gpu_share_mib=enough), kinds)
+    if now is None or then is None or then > WORTH * now:
         return ""
     return (
         f"gpuShare {{memoryMib: {enough}}} would cost ${then:.2f} an hour of a task instead of ${now:.2f} (on demand)"
@@ -138,22 +105,3 @@ def _is_named(driver: str, kind: InstanceType) -> bool:
     """Whether the driver's name, such as `NVIDIA A10G`, is that of the type's GPUs. Names contain others: L40S, L4."""
     words = re.split(r"[ -]", driver)
     return all(word in words for word in str(kind.gpu_model).split())
-
-
-def _usd_per_hour(needs: Resources, kinds: Iterable[InstanceType]) -> float | None:
-    """The part of the cheapest type's price that a task with these needs pays on a full instance."""
-    fitting = [kind for kind in kinds if needs.fits_in(kind.resources)]
-    return min((kind.on_demand_usd_per_hour / _most(needs, kind) for kind in fitting), default=None)
-
-
-def _most(needs: Resources, kind: InstanceType) -> int:
-    """How many of these tasks an instance runs at a time; a share is on one GPU."""
-    size = kind.resources
-    of_shares = size.gpus * (kind.shared_gpu_mib // needs.gpu_share_mib) if needs.gpu_share_mib else math.inf
-    others = needs._replace(gpu_share_mib=0).share_of(size)
-    return max(1, int(min(of_shares, 1.0 / others if others else math.inf)))
-
-
-def _mean(given: Iterable[float | None]) -> float | None:
-    known = [each for each in given if each is not None]
-    return sum(known) / len(known) if known else None

@@ -13,16 +13,16 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 
 from argosy.model.exit_codes import TEMPORARY
 from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.copying import Sink, copy_pieces
 from argosy.runner.folders import roots_of, work_folder
-from argosy.runner.gpu_use import measured
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder
+from argosy.runner.task_use import measured
 from argosy.runner.transfers import started
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -44,12 +44,13 @@ class Alone:
         self._stopped = threading.Event()
         self._was_told, self._was_killed = False, False  # to stop, while it ran; by a signal that it did not handle
         self._objects = Objects(environment, self._stopped)
+        self._process: int | None = None  # the latest program's
         for number in PASSED_ON:
             signal.signal(number, lambda number, _: self._mail.put(number))
 
     def plain(self) -> int:
         """Start it, pass signals on, and return its exit code. Raises RunnerFault."""
-        with measured(self._environment):
+        with self._measured():
             return self._child(self._words)
 
     def attempt(self, order: RunnerOrder) -> int:
@@ -60,13 +61,17 @@ class Alone:
             if ready.setup is not None:
                 self._set_up(ready.setup, ready)
             with attempt.saving(self._environment, _say):
-                with measured(self._environment):
+                with self._measured():
                     code = self._program(ready)
                 if code == 0 or attempt.needs_saving:
                     self._unless_stopped(
                         lambda: attempt.finish(code, was_stopped=self._was_told, was_killed=self._was_killed)
                     )
             return code
+
+    def _measured(self) -> AbstractContextManager[None]:
+        """Inside, the use of the program is measured."""
+        return measured(self._environment, lambda: self._process)
 
     def _set_up(self, text: str, ready: Ready) -> None:
         """Its output is the log's, because standard output may be the result."""
@@ -108,6 +113,7 @@ class Alone:
         """The exit code, 128 more than a signal's number. ours: a stop signal is meant for the runner, too."""
         folder, environment = (ready.folder, ready.environment) if ready is not None else (None, self._environment)
         process = begun(words, lambda each: subprocess.Popen(each, env=dict(environment), cwd=folder, stdout=to))
+        self._process = process.pid
         self._when_done(process.wait)
         while (said := self._next()) != _ENDED:
             if said in STOPS:

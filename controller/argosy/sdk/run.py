@@ -247,6 +247,14 @@ class RunHandle:
         with explained():
             return list(rows_of_attempts(list(self._attempt_pages())))
 
+    def use(self) -> list[dict[str, Any]]:
+        """What the attempts that were measured last used, 20 at most: index, attempt, meanVcpus, peakVcpus,
+        peakMemoryMib, and the samples `at` (seconds after the start), `vcpus` and `memoryMib`. Raises ArgosyError."""
+        from argosy.client.task_use import tasks_measured
+
+        with explained():
+            return [each.to_json() for each in tasks_measured(self.access, self.refresh().view)]
+
     def _attempt_pages(self) -> Iterator[dict[str, Any]]:
         token: str | None = None
         while True:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from argosy import layout
+from argosy.client import task_use as of_tasks
 from argosy.client.access import Access
 from argosy.client.api import ApiError
 from argosy.client.checkpoints import checkpoints_of
@@ -26,7 +27,6 @@ from argosy.figures.checkpoints import checkpoints
 from argosy.figures.cluster import cluster_page
 from argosy.figures.confirmation import CANCEL, INTERRUPT, RETRY
 from argosy.figures.document import Figure, Page
-from argosy.figures.gpu_use import gpu_use
 from argosy.figures.history import Attempts, attempts_of
 from argosy.figures.market import Prices, market_page
 from argosy.figures.markup import Content, element, joined
@@ -34,6 +34,7 @@ from argosy.figures.plan import plan_page
 from argosy.figures.queues import queues_page
 from argosy.figures.run import QUEUE, SERVICE, run_page
 from argosy.figures.runs import RunChoice, runs_page
+from argosy.figures.use import gpu_use, task_use
 from argosy.ui.kept import AnswersKept, known
 
 JSON = dict[str, Any]
@@ -127,12 +128,14 @@ class Looks:
         return run_page(view, told, attempts, explained, self.now(), self.failures(view), self._measured(view))
 
     def _measured(self, view: JSON) -> list[Figure]:
-        """What its tasks used of their GPUs, and what they saved."""
-        run_id = view["runId"]
+        """What its tasks used, of their GPUs too, and what they saved."""
+        run_id, region = view["runId"], self.access.deployment.region
+        tasks = self.kept.once(("use", run_id), ENDED_S, lambda: of_tasks.tasks_measured(self.access, view))
         uses = self.kept.once(("gpus", run_id), ENDED_S, lambda: uses_of(self.access, view))
         saved = self.kept.once(("checkpoints", run_id), ENDED_S, lambda: checkpoints_of(self.access, view))
-        of_gpus = [gpu_use(uses, advice(uses, view, self.access.deployment.region))] if uses else []
-        return [*of_gpus, *([checkpoints(saved, self.now())] if saved else [])]
+        figures = [task_use(tasks, view, of_tasks.advice(tasks, view, region))] if tasks else []
+        figures += [gpu_use(uses, advice(uses, view, region))] if uses else []
+        return [*figures, *([checkpoints(saved, self.now())] if saved else [])]
 
     def failures(self, view: JSON) -> list[FailuresAlike]:
         """With what their logs say, which is read again only when there are others."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from argosy.client.errors import is_denied
 from argosy.client.logs import last_lines, stream_of
-from argosy.figures.document import Page
+from argosy.client.task_use import attempt_measured
+from argosy.figures.document import Figure, Page
 from argosy.figures.numbers import instant
 from argosy.figures.task import LINES_SHOWN, LogEnd, attempt_of, chosen, task_page
 from argosy.figures.tasks import TaskChoice, TaskColumns, tasks_of, tasks_page
-from argosy.ui.looks import RUN_S, Looks
+from argosy.figures.use import task_use
+from argosy.ui.looks import CLUSTER_S, ENDED_S, RUN_S, Looks
 
 JSON = dict[str, Any]
 
@@ -31,9 +34,18 @@ def task(looks: Looks, run: str, index: str, query: str) -> Page:
     def read() -> Page:
         reply = looks.found(run_id, lambda each: looks.access.api.task(each, int(index)))
         attempt = chosen(reply, number)
-        return task_page(reply, attempt, _log(looks, int(index), attempt), looks.now())
+        page = task_page(reply, attempt, _log(looks, int(index), attempt), looks.now())
+        return replace(page, figures=[*page.figures, *(_uses(looks, reply, attempt) if attempt else ())])
 
     return looks.kept.once(("task", run_id, index, number), RUN_S, read)
+
+
+def _uses(looks: Looks, reply: JSON, attempt: Mapping[str, Any]) -> list[Figure]:
+    """What the attempt used, if it was measured."""
+    run_id, task = str(reply["runId"]), (int(reply["index"]), int(attempt["attempt"]))
+    view = looks.kept.once(("asked", run_id), ENDED_S, lambda: looks.found(run_id, looks.access.api.describe))
+    used = looks.kept.once(("use", run_id, task), CLUSTER_S, lambda: attempt_measured(looks.access, view, *task))
+    return [task_use([used], view)] if used else []
 
 
 def _log(looks: Looks, index: int, attempt: Mapping[str, Any] | None) -> LogEnd:

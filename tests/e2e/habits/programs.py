@@ -134,9 +134,9 @@ PROGRAMS = (
         },
         typed="""
         argosy submit long.yaml --detach; until argosy logs last | grep saved; do :; done
-        argosy interrupt last --warn 1; argosy watch last; argosy logs last
+        argosy interrupt last --warn 1; argosy watch last; argosy logs last; argosy status last
         """,
-        says=["begins at 3$", "SUCCEEDED"],
+        says=["begins at 3$", "SUCCEEDED", r"attempts? used .* of 0\.25 vCPUs, .* and at most [0-9]+ of 128 MiB"],
         is_deep=True,
     ),
     Habit(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.client.gpu_use import MeasuredUse, advice, use_from
-from argosy.figures.gpu_use import gpu_use
+from argosy.figures.use import gpu_use
 from tests.fakes import cli as fakes
 from tests.fakes.cli import RUN_ID, World, run_view
 

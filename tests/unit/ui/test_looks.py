@@ -72,10 +72,11 @@ def test_every_colour_of_the_pages_is_in_the_style_sheet() -> None:
     assert used - known == set()
 
 
-def test_the_page_of_a_run_has_the_use_of_its_gpus() -> None:
+def test_the_page_of_a_run_has_the_use_of_its_tasks_and_their_gpus() -> None:
     shown, _, _ = with_clock()
-    figure = next(each for each in shown.run(RUN_ID).figures if each.key == "gpu-use")
-    assert figure.note == "9.0 of 22.5 GiB, 60 % of the time, 150 W."
+    notes = {each.key: each.note for each in shown.run(RUN_ID).figures}
+    assert notes["gpu-use"] == "9.0 of 22.5 GiB, 60 % of the time, 150 W."
+    assert notes["use"].startswith("0.26 of ")
 
 
 def test_an_unknown_run_has_no_page() -> None:
@@ -214,10 +215,17 @@ def test_a_log_that_cannot_be_read_hides_no_attempt(code: str, said: str) -> Non
         def get_log_events(self, **asked: Any) -> None:
             raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetLogEvents")
 
+        get_object = get_log_events
+
     shown.access.client = lambda service, region=None: Refusing()  # type: ignore[method-assign]
     page = parts(tasks.task(shown, RUN_ID, "3", ""))
     assert said in page["log"]
     assert "i-0000000000000000a" in page["attempts"]
+
+
+def test_the_page_of_a_task_has_the_use_of_the_attempt_that_it_shows() -> None:
+    shown, _, _ = with_clock()
+    assert "0.26 of" in parts(tasks.task(shown, RUN_ID, "3", ""))["use"]
 
 
 def test_a_log_that_goes_elsewhere_says_so() -> None:

@@ -18,7 +18,7 @@ from argosy.client.progress import TERMINAL
 
 if TYPE_CHECKING:
     from argosy.client.checkpoints import SavedCheckpoint
-    from argosy.client.gpu_use import MeasuredUse
+    from argosy.client.measured import MeasuredAttempt
 
 
 def register(app: typer.Typer) -> None:
@@ -37,19 +37,24 @@ def status(
     """How a run is doing, at a glance."""
     from argosy.client.checkpoints import checkpoints_of
     from argosy.client.gpu_use import uses_of
+    from argosy.client.task_use import tasks_measured
 
     view = session.api.describe_with_tasks(run) if tasks else session.api.describe_with_standing(run)
     uses, saved = uses_of(session.access, view), checkpoints_of(session.access, view)
+    measured = tasks_measured(session.access, view)
     if session.wants_json:
-        more = {"gpuUse": [each.to_json() for each in uses], "checkpoints": [each.to_json() for each in saved]}
-        session.print_json({**view, **{name: rows for name, rows in more.items() if rows}})
+        rows: dict[str, Sequence[Any]] = {"use": measured, "gpuUse": uses, "checkpoints": saved}
+        more = {name: [each.to_json() for each in found] for name, found in rows.items() if found}
+        session.print_json({**view, **more})
         return
-    show_run(session, view, uses, saved)
+    show_run(session, view, [*measured, *uses], saved)
     if tasks:
-        from argosy.cli.runs.views import checkpoint_table, gpu_table, task_table
+        from argosy.cli.runs.views import checkpoint_table, gpu_table, task_table, use_table
 
         session.console.print()
         session.console.print(task_table(view["taskList"]))
+        if measured:
+            session.console.print(use_table(measured))
         if uses:
             session.console.print(gpu_table(uses))
         if saved:
@@ -57,7 +62,7 @@ def status(
 
 
 def show_run(
-    session: Session, view: Any, uses: Sequence[MeasuredUse] = (), saved: Sequence[SavedCheckpoint] = ()
+    session: Session, view: Any, uses: Sequence[MeasuredAttempt] = (), saved: Sequence[SavedCheckpoint] = ()
 ) -> None:
     """The headline, the facts, the failures with their last output, and what to type next."""
     from argosy.cli.runs import views
@@ -67,7 +72,7 @@ def show_run(
     console = session.console
     console.print(views.headline(view, session.tools.now()))
     console.print(views.facts(view))
-    for used in views.gpu_lines(uses, view, session.deployment.region) if uses else ():
+    for used in views.use_lines(uses, view, session.deployment.region) if uses else ():
         console.print(used)
     if saved:
         console.print(checkpoints_sentence(saved, session.tools.now()))

@@ -11,11 +11,14 @@ from argosy.cli import figures
 from argosy.cli.console import PlainText
 from argosy.cli.runs.event_sentences import changes_in_words
 from argosy.cli.tables import PlainTable, facts_grid
+from argosy.client import task_use
 from argosy.client.checkpoints import SavedCheckpoint
 from argosy.client.failures import FailuresAlike
 from argosy.client.gpu_use import MeasuredUse, advice, sentence
+from argosy.client.measured import MeasuredAttempt
 from argosy.client.progress import TERMINAL
 from argosy.client.run_names import owner_of
+from argosy.client.task_use import MeasuredTask
 
 View = Mapping[str, Any]
 COLOURS = {
@@ -124,10 +127,27 @@ def _gpus(view: View) -> str:
     return f", {gpus} per task" if gpus else share
 
 
-def gpu_lines(uses: Sequence[MeasuredUse], view: View, region: str) -> list[str]:
-    """What the measured attempts used of their GPUs, and what would be enough."""
-    many = figures.counted(len(uses), "attempt")
-    return [f"GPUs of {many} used {sentence(uses)}", *filter(None, [advice(uses, view, region)])]
+def use_lines(uses: Sequence[MeasuredAttempt], view: View, region: str) -> list[str]:
+    """What the measured attempts used, and what would be enough."""
+    tasks = [each for each in uses if isinstance(each, MeasuredTask)]
+    of_gpus = [each for each in uses if isinstance(each, MeasuredUse)]
+    lines = []
+    if used := task_use.sentence(tasks, view):
+        lines = [f"{figures.counted(len(tasks), 'attempt')} used {used}", task_use.advice(tasks, view, region)]
+    if of_gpus:
+        many = figures.counted(len(of_gpus), "attempt")
+        lines += [f"GPUs of {many} used {sentence(of_gpus)}", advice(of_gpus, view, region)]
+    return list(filter(None, lines))
+
+
+def use_table(uses: Sequence[MeasuredTask]) -> PlainTable:
+    """The figures of each attempt: means over time, and the most memory."""
+    table = PlainTable(">TASK", ">ATTEMPT", ">VCPUS", ">AT MOST", ">MEMORY AT MOST")
+    for each in uses:
+        vcpus = ("-" if value is None else f"{value:.2f}" for value in (each.mean_vcpus, each.peak_vcpus))
+        memory = "-" if each.peak_mib is None else f"{each.peak_mib:,.0f} MiB"
+        table.add_row(str(each.index), str(each.attempt), *vcpus, memory)
+    return table
 
 
 def gpu_table(uses: Sequence[MeasuredUse]) -> PlainTable:

@@ -25,7 +25,7 @@ from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.local.containers.program_run import ProgramFolders, ProgramRun
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
-from argosy.runner import gpu_use
+from argosy.runner.task_use import is_measured
 
 _REFERENCE = re.compile(r"^argosy/([a-z0-9][a-z0-9._-]*)(:[\w.-]{1,128})?(@sha256:[0-9a-f]{64})?$")
 GPU_SUFFIX = "-gpu"
@@ -155,7 +155,7 @@ class ImageStore:
         self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
     ) -> ContainerProcess | ProgramRun:
         """As a process of this machine. Raises OSError if it cannot start."""
-        if program.has_runner or gpu_use.address(program.environment):
+        if program.has_runner or is_measured(program.environment):
             return ProgramRun(program, self._folders, on_line, on_end, self._followers)
         return ContainerProcess(program, on_line, on_end, self._followers)
 

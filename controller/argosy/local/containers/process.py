@@ -24,8 +24,8 @@ from argosy.local.containers.followers import Following
 from argosy.local.containers.output import PipeLines, follow
 from argosy.local.gpus import Gpu
 from argosy.runner.copying import Sink
+from argosy.runner.process_trees import TREES, WATCH_S
 
-WATCH_S = 0.1  # interval at which resident memory is read
 MARK = "ARGOSY_LOCAL_CONTAINER"  # a variable whose value each container of this machine has for itself
 ROUNDS = 100  # at most, of looking for processes that others start while they are ended
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
@@ -165,7 +165,7 @@ class ContainerProcess:
         if limit_mib is None or self._over.is_set() or self._out_of_memory or now - self._looked_at < WATCH_S * 0.9:
             return
         self._looked_at = now
-        held = _TREES.resident_bytes(self.pid)
+        held = TREES.resident_bytes(self.pid)
         if held > limit_mib * 1024 * 1024:
             self._held_mib = -(-held // 1024**2)
             self._out_of_memory = True
@@ -230,42 +230,6 @@ def _exit_by_thread(process: subprocess.Popen[bytes]) -> int:
 
     threading.Thread(target=await_exit, name=f"argosy-wait-{process.pid}").start()
     return readable
-
-
-class ProcessTrees:
-    """The children of each process of this machine, read at most once in WATCH_S for all programs.
-
-    Reading them for each program took 5 of the 33 s of CPU time of a demo with 28 tasks.
-    """
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._read_at = float("-inf")
-        self._children: dict[int, list[int]] = {}
-
-    def resident_bytes(self, pid: int) -> int:
-        """The memory of the process and of all its descendants."""
-        children, tree, left, total = self._now(), set[int](), [pid], 0
-        while left:
-            if (process := left.pop()) not in tree:  # an id that is given again may close a circle
-                tree.add(process)
-                left += children.get(process, ())
-        for process in tree:
-            with suppress(psutil.Error):  # it has ended in the meantime
-                total += psutil.Process(process).memory_info().rss
-        return total
-
-    def _now(self) -> dict[int, list[int]]:
-        with self._guard:
-            if time.monotonic() - self._read_at >= WATCH_S * 0.9:
-                self._children = {}
-                for process in psutil.process_iter(["ppid"]):
-                    self._children.setdefault(process.info["ppid"] or 0, []).append(process.pid)
-                self._read_at = time.monotonic()
-            return self._children
-
-
-_TREES = ProcessTrees()
 
 
 class Strays:

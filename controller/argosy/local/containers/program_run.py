@@ -24,9 +24,9 @@ from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.model.exit_codes import TEMPORARY
 from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.folders import WorkFolder, work_folder
-from argosy.runner.gpu_use import in_group_of, measured
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, words_of
+from argosy.runner.task_use import measured
 from argosy.runner.transfers import started
 from argosy.runner.unpacked import Lent, Unpacked
 
@@ -196,8 +196,8 @@ class ProgramRun:
             raise setup_fault(ended.exit_code)
 
     def _main(self, program: Program) -> Ended:
-        """As `_started`, while the use of its GPUs is measured."""
-        with measured(program.environment, in_group_of(lambda: self._child.pid if self._child else None)):
+        """As `_started`, while its use is measured."""
+        with measured(program.environment, lambda: self._child.pid if self._child else None, sees_processes=True):
             return self._started(program)
 
     def _started(self, program: Program) -> Ended:

@@ -1,9 +1,10 @@
-"""A runner measures the GPUs of its task while the program runs, and whatever goes wrong with that harms no task."""
+"""A runner measures its task and its GPUs while the program runs, and whatever goes wrong with that harms no task."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any
 
 import pytest
@@ -77,6 +78,18 @@ def test_figures_that_s3_does_not_take_are_dropped(runner: RunnerUnderTest) -> N
     nowhere = on_a_gpu(runner, AWS_ENDPOINT_URL="http://127.0.0.1:9")
     ended = runner.shell(LONG_ENOUGH, nowhere, result="none")
     assert (ended.code, ended.err) == (0, b"")
+
+
+def test_vcpus_and_memory_of_all_its_processes_are_written_beside_the_attempts(runner: RunnerUnderTest) -> None:
+    child = "held = b'x' * (64 << 20); sum(range(4_000_000)); import time; time.sleep(1.5)"
+    ended = runner.shell(f'{sys.executable} -Sc "{child}" & wait; exit 4', result="none")
+    assert ended.code == 4
+    document = json.loads(runner.s3.uses[f"{RUN}attempts/use/0000007/2.json"].body)
+    (at,), (vcpus,), (memory_mib,) = document.pop("at"), document.pop("vcpus"), document.pop("memoryMib")
+    assert document == {"version": 1}
+    assert at >= 1.0
+    assert 0.0 < vcpus < 2.0
+    assert 64 <= memory_mib < 256
 
 
 @pytest.mark.parametrize("devices", [None, "all"])

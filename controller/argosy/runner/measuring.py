@@ -1,0 +1,151 @@
+"""Figures about a task's use of resources, sampled while its program runs and written beside the attempts' folders.
+
+A meter that fails is asked no more, and nothing here makes a task fail: it then has no figures. A program that ends
+before the first sample is not measured.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from argosy.runner.objects import Objects
+from argosy.runner.order import RunnerFault
+
+FIRST_S = 1.0  # to the first sample
+WRITTEN_S = 10.0  # to the first write; the time between two doubles until the meter's longest
+LAST_WRITE_S = 3.0  # how long a task's end may wait for it
+MOST_SAMPLES = 240  # even; from then on two of them become one
+_ATTEMPT = re.compile(r"(s3://.+/attempts/)(\d+/\d+)/")
+Row = tuple[float | None, ...]  # None = not known
+
+
+class Meter(Protocol):
+    """One kind of figures. names: of the columns; where two samples become one, the most of `most` stays, and of the
+    others the mean."""
+
+    folder: str
+    names: Sequence[str]
+    most: str
+    about: Mapping[str, Any]  # goes into the document; may change with a sample
+    every_s: float
+    longest_s: float  # between two writes
+    least_s: float  # a program that ended earlier is not worth a request
+
+    def look(self, since_s: float) -> Row | None:
+        """A value of each column; since_s: since the program began. None: there are no figures any more."""
+        ...
+
+
+def address(environment: Mapping[str, str], folder: str) -> str:
+    """`s3://.../attempts/<folder>/0000003/1.json`; "" for a task without a folder of results."""
+    own = _ATTEMPT.fullmatch(environment.get("ARGOSY_OUTPUT_URI", ""))
+    return f"{own[1]}{folder}/{own[2]}.json" if own else ""
+
+
+@contextmanager
+def sampled(meters: Iterable[Meter], environment: Mapping[str, str]) -> Iterator[None]:
+    """Inside, these meters are read, each in a thread of its own."""
+    with ExitStack() as running:
+        for meter in meters:
+            running.enter_context(_sampled(meter, environment))
+        yield
+
+
+@contextmanager
+def _sampled(meter: Meter, environment: Mapping[str, str]) -> Iterator[None]:
+    over = threading.Event()
+    watch = _Watch(meter, environment, over)
+    thread = threading.Thread(target=watch.run, name=f"argosy-{meter.folder}", daemon=True)  # a meter may hang forever
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(LAST_WRITE_S)
+
+
+@dataclass
+class Samples:
+    """Fewer than `MOST_SAMPLES` rows, each with its time first: the earlier ones are merged. most: see `Meter`."""
+
+    most: int
+    rows: list[Row] = field(default_factory=list)
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        if len(self.rows) >= MOST_SAMPLES:
+            self.rows = list(map(self._merged, self.rows[::2], self.rows[1::2]))
+
+    def _merged(self, early: Row, late: Row) -> Row:
+        pairs = enumerate(zip(early, late, strict=True))
+        return late[0], *((largest if place == self.most else mean)(*pair) for place, pair in pairs if place)
+
+
+@dataclass
+class _Watch:
+    """The figures of one meter about one task."""
+
+    meter: Meter
+    environment: Mapping[str, str]
+    over: threading.Event
+
+    def run(self) -> None:
+        """Until the program has ended, or the meter gives no figures any more."""
+        self._samples = Samples(1 + list(self.meter.names).index(self.meter.most))
+        begun = time.monotonic()
+        wait_s, pause_s, write_at = FIRST_S, WRITTEN_S, WRITTEN_S
+        while not self.over.wait(wait_s):
+            since_s = round(time.monotonic() - begun, 2)
+            row = self.meter.look(since_s)
+            if row is None:
+                break
+            self._samples.add((since_s, *row))
+            wait_s = self.meter.every_s
+            if since_s >= write_at:
+                pause_s = min(2 * pause_s, self.meter.longest_s)
+                write_at = since_s + pause_s
+                if not self._write():
+                    return
+        if time.monotonic() - begun >= self.meter.least_s:
+            self._write()
+
+    def _write(self) -> bool:
+        """Whether S3 has taken it, or there is nothing yet."""
+        if not self._samples.rows:
+            return True
+        columns = dict(zip(("at", *self.meter.names), map(list, zip(*self._samples.rows, strict=True)), strict=True))
+        try:
+            text = json.dumps({"version": 1, **self.meter.about, **columns}).encode()
+            objects = Objects({**self.environment, "AWS_MAX_ATTEMPTS": "2"}, threading.Event())
+            objects.write(address(self.environment, self.meter.folder), text)
+        except RunnerFault:
+            return False
+        return True
+
+
+def _known(given: Iterable[float | None]) -> list[float]:
+    return [each for each in given if each is not None]
+
+
+def total(*given: float | None) -> float | None:
+    """Of what is known; None if nothing is."""
+    found = _known(given)
+    return round(sum(found), 2) if found else None
+
+
+def mean(*given: float | None) -> float | None:
+    """Of what is known; None if nothing is."""
+    found = _known(given)
+    return round(sum(found) / len(found), 2) if found else None
+
+
+def largest(*given: float | None) -> float | None:
+    """Of what is known; None if nothing is."""
+    return max(_known(given), default=None)
