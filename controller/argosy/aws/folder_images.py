@@ -13,8 +13,10 @@ import platform
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
@@ -140,7 +142,7 @@ class FolderImages:
 
     def _names(self) -> set[str]:
         folders = [path.parent for path in self._folder.glob("*/Dockerfile")]
-        flavoured = {f"{folder.name}{GPU_SUFFIX}" for folder in folders if "\nARG FLAVOUR" in _dockerfile(folder)}
+        flavoured = {f"{folder.name}{GPU_SUFFIX}" for folder in folders if _has_flavours(folder)}
         return {*(folder.name for folder in folders), *flavoured}
 
     def _there(self) -> str:
@@ -149,7 +151,7 @@ class FolderImages:
 
 def packages_of(folder: Path) -> set[str] | None:
     """Packages that the Dockerfile installs. None if another file decides, as for an image that has flavours."""
-    return None if "\nARG FLAVOUR" in _dockerfile(folder) else set(_installed_by(folder))
+    return None if _has_flavours(folder) else set(_installed_by(folder))
 
 
 def lacking_packages(folder: Path) -> list[str]:
@@ -159,7 +161,7 @@ def lacking_packages(folder: Path) -> list[str]:
 
 
 def _installed_by(folder: Path) -> Iterator[str]:
-    text = re.sub(r"\\[ \t]*\n", " ", _dockerfile(folder))
+    text = re.sub(r"\\[ \t]*\n", " ", dockerfile_of(folder) or "")
     for line in text.splitlines():
         for words in _INSTALLS.findall(line) if line.lstrip().upper().startswith("RUN") else ():
             yield from _packages(words.split(), folder)
@@ -191,6 +193,20 @@ def _is_there(name: str) -> bool:
     return True
 
 
-def _dockerfile(folder: Path) -> str:
+def _has_flavours(folder: Path) -> bool:
+    return "\nARG FLAVOUR" in (dockerfile_of(folder) or "")
+
+
+def dockerfile_of(folder: Path) -> str | None:
+    """Its text, read again when it has changed; None if there is none."""
     file = folder / "Dockerfile"
-    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    try:
+        about = file.stat()
+    except OSError:
+        return None
+    return _text(file, about.st_mtime_ns, about.st_size) if S_ISREG(about.st_mode) else None
+
+
+@lru_cache(maxsize=256)
+def _text(file: Path, *changed: int) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")

@@ -19,7 +19,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
@@ -36,10 +36,13 @@ _PIECE_BYTES = 1024**2  # size of the pieces of a body: bytes that are announced
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"  # SDKs try again
 _DECIMAL, _HEXADECIMAL = re.compile(r"[0-9]{1,20}"), re.compile(rb"[0-9a-fA-F]{1,16}")
 _MAX_CHUNK_LINE = 4096
+_MAX_HEADERS, _MAX_LINE = 100, 65_536  # as the standard library's
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*\r?\n")  # RFC 9112, 5: no other form is taken
+_FIRST_LINE = re.compile(r"([A-Z]+) (\S+) HTTP/1\.([01])\r?\n")
 
 
 class BodyError(Exception):
-    """A request whose body cannot be read; the reply has this status, and the connection ends."""
+    """A request that cannot be read; the reply has this status, and the connection ends."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -130,6 +133,25 @@ class WsgiServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+@dataclass(slots=True)
+class RequestHeaders:
+    """Of one request, as they came: their values by name in lower case."""
+
+    values: dict[str, list[str]] = field(default_factory=dict)
+
+    def get(self, name: str, otherwise: str = "") -> str:
+        """The first one."""
+        return self.values.get(name.lower(), [otherwise])[0]
+
+    def get_all(self, name: str, otherwise: list[str]) -> list[str]:
+        """In their order."""
+        return self.values.get(name.lower(), otherwise)
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Each with its name."""
+        return ((name, value) for name, values in self.values.items() for value in values)
+
+
 def _hang_up(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RD)  # a reply that is being written may still go out
@@ -142,11 +164,53 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # headers and body go out at once
     wbufsize = -1
     server: WsgiServer
+    raw_requestline: bytes
 
     def setup(self) -> None:
         """Every wait for the client to send or to read is bounded; then the connection ends."""
         super().setup()
         self.connection.settimeout(self.server.bounds.patience_s)
+
+    def parse_request(self) -> bool:
+        """In place of the standard library's, whose parser of headers, that of mail, takes as long as all the rest."""
+        self.requestline, self.command, self.request_version = "", "", "HTTP/1.1"  # for an answer that refuses it
+        self.close_connection = True
+        try:
+            self._parse_first(str(self.raw_requestline, "latin-1"))
+            self.headers: Any = self._read_headers()
+        except BodyError as fault:
+            self.send_error(fault.status, str(fault))
+            return False
+        keeps = self.headers.get("Connection").lower()
+        self.close_connection = keeps == "close" or (self.request_version == "HTTP/1.0" and keeps != "keep-alive")
+        expects = self.headers.get("Expect").lower() == "100-continue" and self.request_version == "HTTP/1.1"
+        return self.handle_expect_100() if expects else True
+
+    def _parse_first(self, line: str) -> None:
+        """Raises BodyError."""
+        found = _FIRST_LINE.fullmatch(line)
+        if found is None:
+            raise BodyError(400, "the first line is not one of HTTP/1.1")
+        self.requestline = line.rstrip("\r\n")
+        self.command, self.path, version = found.groups()
+        self.request_version = f"HTTP/1.{version}"
+
+    def _read_headers(self) -> RequestHeaders:
+        """Raises BodyError."""
+        found = RequestHeaders()
+        for _ in range(_MAX_HEADERS + 1):
+            line = self.rfile.readline(_MAX_LINE + 1)
+            if line in (b"\r\n", b"\n"):
+                return found
+            if not line:
+                raise ConnectionResetError("the client hung up in the middle of a request")
+            if len(line) > _MAX_LINE:
+                raise BodyError(431, "a header is too long")
+            matched = _HEADER.fullmatch(str(line, "latin-1"))
+            if matched is None:
+                raise BodyError(400, "a header cannot be read")
+            found.values.setdefault(matched[1].lower(), []).append(matched[2])
+        raise BodyError(431, "there are too many headers")
 
     def log_message(self, format: str, *args: Any) -> None:
         """No access log."""
@@ -193,7 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _body(self) -> bytes:
-        coding = self.headers.get("Transfer-Encoding", "").lower()
+        coding = self.headers.get("Transfer-Encoding").lower()
         if coding == "chunked":
             return b"".join(iter(self._chunk, b""))
         if coding:
@@ -236,7 +300,7 @@ class _Handler(BaseHTTPRequestHandler):
             "REQUEST_URI": self.path,
             "QUERY_STRING": query,
             "CONTENT_LENGTH": str(len(body)),
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "CONTENT_TYPE": self.headers.get("Content-Type"),
             "SERVER_NAME": here[0],  # a listener elsewhere has another
             "SERVER_PORT": str(here[1]),
             "SERVER_PROTOCOL": self.request_version,
@@ -250,10 +314,10 @@ class _Handler(BaseHTTPRequestHandler):
             "wsgi.run_once": False,
             "argosy.headers": self.headers,  # as they came: signatures cover them
         }
-        for name in set(map(str.upper, self.headers)):
+        for name, values in self.headers.values.items():
             # A name with "_" would pass for the one with "-".
-            if "_" not in name and name not in ("CONTENT-TYPE", "CONTENT-LENGTH", "TRANSFER-ENCODING"):
-                environ[f"HTTP_{name.replace('-', '_')}"] = ",".join(self.headers.get_all(name, ()))
+            if "_" not in name and name not in ("content-type", "content-length", "transfer-encoding"):
+                environ[f"HTTP_{name.upper().replace('-', '_')}"] = ",".join(values)
         return environ
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _serve  # noqa: N815 - names of the standard library

@@ -61,9 +61,15 @@ URGENT_KINDS = (
 )
 
 
+_BY_MESSAGE: dict[Any, list[UrgentKind]] = {}
+for _kind in URGENT_KINDS:
+    _BY_MESSAGE.setdefault((_kind.source, _kind.detail_type), []).append(_kind)
+
+
 def rule_of(message: Mapping[str, Any]) -> str:
     """The name of the rule that the message matches; "" = it can wait."""
-    return next((kind.rule for kind in URGENT_KINDS if kind.matches(message)), "")
+    kinds = _BY_MESSAGE.get((message.get("source"), message.get("detail-type")), ())
+    return next((kind.rule for kind in kinds if kind.matches(message)), "")
 
 
 def _allows(allowed: list[Any], said: object) -> bool:

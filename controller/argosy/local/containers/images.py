@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
-from argosy.aws.folder_images import packages_of
+from argosy.aws.folder_images import dockerfile_of, packages_of
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.local.containers.program_run import ProgramFolders, ProgramRun
@@ -68,7 +68,7 @@ def source_of(root: Path, reference: str) -> tuple[Path, str] | None:
     if matched is None:
         return None
     folder = root / matched.group(1)
-    if (folder / "Dockerfile").is_file():
+    if dockerfile_of(folder) is not None:
         return folder, "cpu" if _has_flavours(folder) else ""
     plain = folder.with_name(folder.name.removesuffix(GPU_SUFFIX))
     return (plain, "gpu") if plain != folder and _has_flavours(plain) else None
@@ -106,8 +106,7 @@ def names_in(root: Path) -> list[str]:
 
 def takes(folder: Path, argument: str) -> bool:
     """Whether the folder's Dockerfile has this ARG."""
-    dockerfile = folder / "Dockerfile"
-    return dockerfile.is_file() and re.search(rf"^ARG {argument}\b", dockerfile.read_text(), re.MULTILINE) is not None
+    return re.search(rf"^ARG {argument}\b", dockerfile_of(folder) or "", re.MULTILINE) is not None
 
 
 def _has_flavours(folder: Path) -> bool:
@@ -148,8 +147,7 @@ class ImageStore:
         if source is None:
             raise CannotPullError(f"{reference}: not found: no folder of that name with a Dockerfile among the images")
         folder, _ = source
-        text = (folder / "Dockerfile").read_text(encoding="utf-8")
-        return _read(text, folder, reference, self._python_of(folder))
+        return _read(dockerfile_of(folder) or "", folder, reference, self._python_of(folder))
 
     def start(
         self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]

@@ -255,7 +255,10 @@ class Strays:
                     os.kill(pid, signal.SIGKILL)
 
     def _now(self) -> dict[int, str]:
-        self._marks = {pid: self._marks[pid] if pid in self._marks else _mark_of(pid) for pid in psutil.pids()}
+        now = set(psutil.pids())
+        for pid in self._marks.keys() - now:
+            del self._marks[pid]
+        self._marks |= {pid: _mark_of(pid) for pid in now - self._marks.keys()}
         return self._marks
 
 

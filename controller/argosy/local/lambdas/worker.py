@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from argosy.aws.clients import AwsClients
+from argosy.local.lambdas import short_way
 
 IMPORTED = ("argosy.api.actions", "argosy.engine.loop", "argosy.engine.tick", "argosy.aws.executor", "numpy.ma")
 CALLED = ("dynamodb", "ec2", "ecs", "events", "lambda", "s3", "scheduler", "sqs", "ssm")
@@ -89,6 +90,7 @@ def main() -> None:
     """Serve the handler that sys.argv names. Keep the pipe for replies; the handler's output goes to stderr."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    short_way.take()
     serve(load(sys.argv[1]), replies)
 
 

@@ -124,7 +124,29 @@ def test_a_body_that_cannot_be_read_is_refused_and_ends_the_connection(
     assert capfd.readouterr().err == ""
 
 
-def test_a_request_cut_off_in_its_body_is_dropped(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"POST / HTTP/2.0\r\n\r\n", 400),
+        (b"POST /\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length : 5\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nno colon\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: " + b"x" * 65_536 + b"\r\n\r\n", 431),
+        (b"POST / HTTP/1.1\r\n" + b"A: b\r\n" * 101 + b"\r\n", 431),
+        (b"BREW / HTTP/1.1\r\n\r\n", 501),
+    ],
+)
+def test_a_head_that_cannot_be_read_is_refused(request_bytes: bytes, status: int) -> None:
+    """Two readers of one request that differ in where it ends would let one request hide another."""
+    with served(_echo) as server:
+        assert raw(server.port, request_bytes).startswith(b"HTTP/1.1 %d " % status)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"POST / HTTP/1.1\r\nHost: x\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"]
+)
+def test_a_request_that_is_cut_off_is_dropped(sent: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     heard = []
 
     def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -133,7 +155,7 @@ def test_a_request_cut_off_in_its_body_is_dropped(capfd: pytest.CaptureFixture[s
 
     with served(application) as server:
         connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
+        connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(1) == b""
         connection.close()

@@ -6,7 +6,6 @@ import io
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from email.message import Message
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -24,7 +23,8 @@ from hypothesis import strategies as st
 from argosy.client.errors import from_aws
 from argosy.client.local_key import LocalKey
 from argosy.local.clients import LocalClients
-from argosy.local.server.signatures import SKEW_S, NotSignedWell, Signatures
+from argosy.local.server.signatures import SECRET_SCHEME, SKEW_S, NotSignedWell, Signatures
+from argosy.loopback.server import RequestHeaders
 from tests.fakes.serving import SIGNATURES, front, moto_clients
 from tests.fakes.signing import KEY, signed
 
@@ -34,12 +34,12 @@ OTHER = LocalKey(KEY.id, "another-secret", KEY.region)
 
 def environ_of(method: str, url: str, headers: dict[str, str], body: bytes = b"") -> dict[str, Any]:
     """As the server makes it of a request."""
-    parts, message = urlsplit(url), Message()
+    parts, given = urlsplit(url), {}
     for name, value in {"Host": parts.netloc, **headers}.items():
-        message[name] = value
+        given[name.lower()] = [value]
     target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-    made = {"REQUEST_METHOD": method, "RAW_URI": target, "QUERY_STRING": parts.query, "argosy.headers": message}
-    made |= {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in message.items()}
+    made = {"REQUEST_METHOD": method, "RAW_URI": target, "QUERY_STRING": parts.query, "argosy.headers": RequestHeaders(given)}
+    made |= {f"HTTP_{name.upper().replace('-', '_')}": value for name, [value] in given.items()}
     return {**made, "wsgi.input": io.BytesIO(body)}
 
 
@@ -50,6 +50,11 @@ def why_not(environ: dict[str, Any], signatures: Signatures = SIGNATURES) -> str
     except NotSignedWell as fault:
         return fault.code
     return ""
+
+
+def with_secret(key_id: str, secret: str) -> dict[str, str]:
+    """What goes the short way."""
+    return {"Authorization": f"{SECRET_SCHEME} Credential={key_id}/-/us-east-1/ecs/aws4_request,Secret={secret}"}
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=12)
@@ -89,6 +94,10 @@ def test_what_botocore_signs_is_accepted_and_what_differs_in_a_byte_is_not(
         ({"Authorization": "AWS4-ECDSA-P256-SHA256 Credential=a"}, "IncompleteSignatureException"),
         (signed("POST", ADDRESS, "sts", key=OTHER), "InvalidSignatureException"),
         (signed("POST", ADDRESS, "sts", key=LocalKey("AKIDSTRANGER", "s")), "UnrecognizedClientException"),
+        (with_secret("testing", "testin"), "InvalidSignatureException"),
+        (with_secret("testing", "testing2"), "InvalidSignatureException"),
+        (with_secret("AKIDSTRANGER", "testing"), "UnrecognizedClientException"),
+        (with_secret("", "testing"), "MissingAuthenticationTokenException"),
     ],
 )
 def test_a_caller_without_the_key_is_refused(headers: dict[str, str], code: str) -> None:

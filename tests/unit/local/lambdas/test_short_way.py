@@ -1,0 +1,97 @@
+"""Calls of a function's process go the short way, with the answers and errors of the usual one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from argosy.client.local_key import LocalKey
+from argosy.local.clients import LocalClients
+from argosy.local.lambdas.short_way import ShortWay
+from argosy.local.server.signatures import SECRET_SCHEME
+from argosy.loopback.server import WsgiServer
+from tests.fakes.serving import front, served
+from tests.fakes.signing import KEY
+
+STRANGER = LocalKey("AKIDSTRANGER", "its-secret", KEY.region)
+HERE = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+
+
+@contextmanager
+def client(endpoint: str, service: str, key: LocalKey = KEY, way: ShortWay | None = None) -> Iterator[Any]:
+    """One that goes the short way, by default with the right key."""
+    way = way or ShortWay(endpoint, KEY.id, KEY.secret)
+    clients = LocalClients(endpoint, KEY.region, key)
+    clients(service).meta.events.register(f"before-call.{service}", way)
+    yield clients(service)
+    clients.close()
+    way.close()
+
+
+def test_answers_and_errors_are_those_of_the_usual_way() -> None:
+    # Without the short way the client would be refused.
+    with front() as usual, client(usual.endpoint, "dynamodb", STRANGER) as short:
+        short.put_item(TableName="argosy-state", Item={**HERE, "n": {"N": "7"}, "b": {"B": b"\0\xff"}})
+        found = [each.get_item(TableName="argosy-state", Key=HERE)["Item"] for each in (short, usual("dynamodb"))]
+        with pytest.raises(short.exceptions.ConditionalCheckFailedException) as failed:
+            short.put_item(TableName="argosy-state", Item=HERE, ConditionExpression="attribute_not_exists(pk)")
+    assert found[0] == found[1]
+    assert failed.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+
+
+Answering = Callable[[], str]
+
+
+def way_taken(answer: Answering = lambda: "200 OK") -> Callable[..., list[bytes]]:
+    """An SQS whose list of queues is the way that the request took. answer: the status on the short one."""
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        short = environ["HTTP_AUTHORIZATION"].startswith(SECRET_SCHEME)
+        start_response(answer() if short else "200 OK", [("Content-Type", "application/x-amz-json-1.0")])
+        return [json.dumps({"QueueUrls": ["short" if short else "usual"]}).encode()]
+
+    return application
+
+
+def hang_up() -> str:
+    raise ConnectionResetError
+
+
+@pytest.mark.parametrize("answer", [lambda: "503 Service Unavailable", hang_up])
+def test_what_fails_on_the_short_way_goes_the_usual_one(answer: Answering) -> None:
+    with served(way_taken(answer)) as server, client(f"http://127.0.0.1:{server.port}", "sqs") as short:
+        assert short.list_queues()["QueueUrls"] == ["usual"]
+
+
+def test_another_endpoint_gets_no_secret() -> None:
+    elsewhere = ShortWay("http://127.0.0.1:1", KEY.id, KEY.secret)
+    with served(way_taken()) as server, client(f"http://127.0.0.1:{server.port}", "sqs", way=elsewhere) as other:
+        assert other.list_queues()["QueueUrls"] == ["usual"]
+
+
+def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
+    first = WsgiServer(way_taken())
+    first.start()
+    with client(f"http://127.0.0.1:{first.port}", "sqs") as short:
+        ways = [short.list_queues()["QueueUrls"]]
+        first.close()
+        second = WsgiServer(way_taken(), first.port)
+        second.start()
+        ways.append(short.list_queues()["QueueUrls"])
+        second.close()
+    assert ways == [["short"], ["short"]]
+
+
+def test_a_refusal_is_the_services_own() -> None:
+    with front() as usual:
+        way = ShortWay(usual.endpoint, STRANGER.id, STRANGER.secret)
+        with (
+            client(usual.endpoint, "dynamodb", way=way) as strange,
+            pytest.raises(ClientError, match="UnrecognizedClientException"),
+        ):
+            strange.get_item(TableName="argosy-state", Key=HERE)
