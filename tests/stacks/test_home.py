@@ -105,7 +105,7 @@ def test_what_is_urgent_calls_the_controller_and_nothing_repeats_the_call(home: 
     for kind in URGENT_KINDS:
         rule = home.named("AWS::Events::Rule", "Name", f"argosy-{kind.rule}")
         pattern, (target,) = rule["EventPattern"], rule["Targets"]
-        assert (pattern["source"], pattern["detail-type"]) == ([kind.source], [kind.detail_type])
+        assert (pattern["source"], pattern["detail-type"]) == ([kind.source], [kind.detail_type, *kind.also])
         said = {name: allowed for name, allowed in pattern.get("detail", {}).items() if name != "clusterArn"}
         assert said == dict(kind.detail)
         assert ("clusterArn" in pattern.get("detail", {})) is (kind.source == "aws.ecs")

@@ -109,8 +109,8 @@ def hypothetical(offer: Offer, number: int) -> InstanceRow:
     """An instance of the offer as placement sees it, which does not distinguish it from a present one."""
     return InstanceRow(
         f"{offer.pool}/{offer.purchase}/{number}",
-        *offer.resources[:3],  # all of it is free
-        *offer.whole[:3],
+        *offer.resources.cpu_memory_gpus,  # all of it is free
+        *offer.whole.cpu_memory_gpus,
         dict(offer.attributes),
         used_host_ports=offer.host_ports,
         gpu_memory_mib=offer.whole.gpu_share_mib // max(1, offer.whole.gpus),

@@ -46,7 +46,7 @@ def joint_order(
     fits: (batches, offers) tasks of each batch that an empty instance of each offer takes. patterns: of an earlier
     order.
     """
-    sizes = np.array([offer.resources[:3] for offer in offers], dtype=np.int64).reshape(-1, 3)
+    sizes = np.array([offer.resources.cpu_memory_gpus for offer in offers], dtype=np.int64).reshape(-1, 3)
     needs = np.array([batch.need for batch in batches], dtype=np.int64).reshape(-1, 3)
     mosts = np.array([MAX_TASKS if o.most_tasks is None else o.most_tasks for o in offers], dtype=np.int64)
     room = np.minimum(np.minimum(rooms(sizes, needs).T, mosts), _shares_on(batches, offers))
@@ -116,7 +116,7 @@ def _allocated(
     kinds = {kind: number for number, kind in enumerate(dict.fromkeys(option.instance_type for option in options))}
     tasks = int(wanted.count.sum())
     offered = Offered.of(
-        [option.resources[:3] for option in options],
+        [option.resources.cpu_memory_gpus for option in options],
         [option.effective for option in options],
         _depths(options, admitted, tasks, limits),
         [kinds[option.instance_type] for option in options],

@@ -294,6 +294,9 @@ def tasks_in(pool: Pool, run: Run, policy: Policy, daemons: Sequence[Daemon] = (
     kept = kept_for(daemons, attributes, kind.resources, policy.task_disk_gib_of(kind))
     left = kind.resources.beyond(kept.resources)
     shares = kind.gpus * (kind.shared_gpu_mib // run.needs.gpu_share_mib) if run.needs.gpu_share_mib else math.inf
-    fits = min((have // need for have, need in zip(left[:3], run.needs[:3], strict=True) if need), default=1)
+    fits = min(
+        (have // need for have, need in zip(left.cpu_memory_gpus, run.needs.cpu_memory_gpus, strict=True) if need),
+        default=1,
+    )
     fits = int(min(fits, shares))
     return min(fits, max(0, policy.most_tasks_of(pool.instance_type) - kept.tasks))

@@ -28,20 +28,23 @@ from argosy.model.host_care import HostHealthChanged
 
 MAX_NAME = 128  # characters of a Region or an id
 CAPACITY_INTERRUPTED = "EC2 Capacity Reservation Instance Interruption Warning"  # its owner takes it back
+CAPACITY_INTERRUPTED_BEFORE = "EC2 Interruptible Capacity Reservation Instance Interruption Warning"
+"""The name in an earlier text of AWS's page."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageKind:
-    """One kind of message: the name of its rule, and its parser."""
+    """One kind of message: the name of its rule, and its parser. also: other names of the same message."""
 
     rule: str
     source: str
     detail_type: str
     parse: Callable[[Mapping[str, Any]], Event | None]
+    also: tuple[str, ...] = ()
 
     def pattern(self, cluster_arns: list[Any] | None = None) -> dict[str, Any]:
         """The EventBridge event pattern. cluster_arns: only ECS messages of these clusters (ARNs or tokens) match."""
-        pattern: dict[str, Any] = {"source": [self.source], "detail-type": [self.detail_type]}
+        pattern: dict[str, Any] = {"source": [self.source], "detail-type": [self.detail_type, *self.also]}
         if self.source == "aws.ecs" and cluster_arns:
             pattern["detail"] = {"clusterArn": cluster_arns}
         return pattern
@@ -114,7 +117,9 @@ MESSAGE_KINDS = (
     MessageKind("fleet-error", "aws.ec2fleet", "EC2 Fleet Error", _fleet_obstacle),
     MessageKind("fleet-information", "aws.ec2fleet", "EC2 Fleet Information", _fleet_obstacle),
     MessageKind("container-instance-health", "aws.ecs", "ECS Container Instance Health Change", _health),
-    MessageKind("capacity-interruption", "aws.ec2", CAPACITY_INTERRUPTED, _interruption),
+    MessageKind(
+        "capacity-interruption", "aws.ec2", CAPACITY_INTERRUPTED, _interruption, also=(CAPACITY_INTERRUPTED_BEFORE,)
+    ),
 )
 RULE_PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = tuple((kind.rule, kind.pattern()) for kind in MESSAGE_KINDS)
 
@@ -127,8 +132,10 @@ def to_event(message: Mapping[str, Any] | None) -> Event | None:
     """The fact that a message states; None for a kind of message that Argosy does not use. Raises PoisonMessage."""
     if message is None or not isinstance(message.get("detail"), Mapping):
         raise PoisonMessage("not an EventBridge event")
-    names = (message.get("source"), message.get("detail-type"))
-    kind = next((kind for kind in MESSAGE_KINDS if (kind.source, kind.detail_type) == names), None)
+    source, name = message.get("source"), message.get("detail-type")
+    kind = next(
+        (each for each in MESSAGE_KINDS if each.source == source and name in (each.detail_type, *each.also)), None
+    )
     if kind is None:
         return None
     try:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from argosy.messages.eventbridge import CAPACITY_INTERRUPTED
+from argosy.messages.eventbridge import CAPACITY_INTERRUPTED, CAPACITY_INTERRUPTED_BEFORE
 from argosy.model.run_terms import SERVICE_GROUP
 
 JSON = dict[str, Any]
@@ -22,24 +22,26 @@ ENDS = ["shutting-down", "stopped", "stopping", "terminated"]  # of EC2's states
 @dataclass(frozen=True, slots=True)
 class UrgentKind:
     """One kind of message: the name of its rule, and which of these messages. detail: names -> allowed values, in the
-    form of event patterns."""
+    form of event patterns. also: other names of the same message."""
 
     rule: str
     source: str
     detail_type: str
     detail: Mapping[str, list[Any]] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
 
     def pattern(self, cluster_arns: list[Any] | None = None) -> JSON:
         """The EventBridge event pattern. cluster_arns: only ECS messages of these clusters (ARNs or tokens) match."""
         detail = dict(self.detail)
         if self.source == "aws.ecs" and cluster_arns:
             detail["clusterArn"] = cluster_arns
-        pattern: JSON = {"source": [self.source], "detail-type": [self.detail_type]}
+        pattern: JSON = {"source": [self.source], "detail-type": [self.detail_type, *self.also]}
         return {**pattern, "detail": detail} if detail else pattern
 
     def matches(self, message: Mapping[str, Any]) -> bool:
         """As EventBridge matches it."""
-        named = (message.get("source"), message.get("detail-type")) == (self.source, self.detail_type)
+        names = self.detail_type, *self.also
+        named = message.get("source") == self.source and message.get("detail-type") in names
         said = message.get("detail") or {}
         return named and all(_allows(allowed, said.get(name)) for name, allowed in self.detail.items())
 
@@ -53,7 +55,7 @@ URGENT_KINDS = (
         {"lastStatus": ["STOPPED"], "group": [{"prefix": SERVICE_GROUP}]},
     ),
     UrgentKind("urgent-interruptions", "aws.ec2", "EC2 Spot Instance Interruption Warning"),
-    UrgentKind("urgent-capacity-interruptions", "aws.ec2", CAPACITY_INTERRUPTED),
+    UrgentKind("urgent-capacity-interruptions", "aws.ec2", CAPACITY_INTERRUPTED, also=(CAPACITY_INTERRUPTED_BEFORE,)),
     UrgentKind(
         "urgent-impairments", "aws.ecs", "ECS Container Instance Health Change", {"overallStatus": ["IMPAIRED"]}
     ),

@@ -23,6 +23,11 @@ class Resources(NamedTuple):
     gpu_share_mib: int = 0
     """Of a task: MiB of one GPU. Of an instance: those of all its GPUs, if they can be shared."""
 
+    @property
+    def cpu_memory_gpus(self) -> tuple[int, int, int]:
+        """Cpu units, MiB and whole GPUs. Shares of GPUs are counted by GPU instead."""
+        return self[:3]
+
     def plus(self, other: Resources, times: int = 1) -> Resources:
         return Resources(*(mine + times * its for mine, its in zip(self, other, strict=True)))
 
@@ -47,7 +52,7 @@ class Resources(NamedTuple):
 def as_stored(members: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """For `asdict`: earlier versions read three axes, which suffice where no GPU is shared."""
     return {
-        name: value[:3] if isinstance(value, Resources) and not value.gpu_share_mib else value
+        name: value.cpu_memory_gpus if isinstance(value, Resources) and not value.gpu_share_mib else value
         for name, value in members
     }
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from argosy.messages.eventbridge import MESSAGE_KINDS, RULE_PATTERNS, PoisonMessage, to_event
+from argosy.messages.eventbridge import (
+    CAPACITY_INTERRUPTED,
+    CAPACITY_INTERRUPTED_BEFORE,
+    MESSAGE_KINDS,
+    RULE_PATTERNS,
+    PoisonMessage,
+    to_event,
+)
 from argosy.messages.fleet_faults import shortage
 from argosy.model.events import ContainerInstanceSeen, HostStateChanged, InterruptionWarned, RebalanceAdvised
 
@@ -86,6 +93,13 @@ def test_a_warning_counts_whatever_its_date_looks_like(time: Any) -> None:
 def test_what_cannot_be_read_is_poison(poison: dict[str, Any] | None) -> None:
     with pytest.raises(PoisonMessage):
         to_event(poison)
+
+
+def test_the_warning_of_an_interruptible_reservation_is_read_under_both_of_its_names() -> None:
+    names = dict(RULE_PATTERNS)["capacity-interruption"]["detail-type"]
+    assert names == [CAPACITY_INTERRUPTED, CAPACITY_INTERRUPTED_BEFORE]
+    read = [to_event(message(name, {"instance-id": "i-1"})) for name in names]
+    assert [type(each) for each in read] == [InterruptionWarned, InterruptionWarned]
 
 
 def test_every_kind_yields_its_own_rule() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.messages.eventbridge import MESSAGE_KINDS
+from argosy.messages.eventbridge import CAPACITY_INTERRUPTED_BEFORE, MESSAGE_KINDS
 from argosy.messages.urgent import URGENT_KINDS, rule_of
 
 TASK, HOST = "ECS Task State Change", "EC2 Instance State-change Notification"
@@ -28,6 +28,7 @@ def message(source: str, detail_type: str, **detail: Any) -> dict[str, Any]:
         (message("aws.ec2", HOST, state="shutting-down"), "urgent-ends-of-instances"),
         (message("aws.ec2", HOST, state="running"), ""),
         (message("aws.ec2", "EC2 Spot Instance Interruption Warning"), "urgent-interruptions"),
+        (message("aws.ec2", CAPACITY_INTERRUPTED_BEFORE), "urgent-capacity-interruptions"),
         (message("aws.ec2", "EC2 Instance Rebalance Recommendation"), ""),
         (message("aws.other", HOST, state="terminated"), ""),
         ({"source": "aws.ec2", "detail-type": HOST}, ""),

@@ -81,8 +81,8 @@ def _instances(pools: Pools, policy: Policy) -> Supply:
         [
             InstanceRow(
                 f"{cell}/{name}/{zone}/{purchase}",
-                *catalogue[name].resources[:3],
-                *catalogue[name].resources[:3],
+                *catalogue[name].resources.cpu_memory_gpus,
+                *catalogue[name].resources.cpu_memory_gpus,
                 policy.expected_attributes(catalogue[name], zone, purchase, cell),
             )
             for cell, name, zone in pools

@@ -142,7 +142,7 @@ def _helps(found: WaitingRuns, position: LinePosition, most_instances: int, offe
 
 def _instances_more(found: WaitingRuns, offer: Offer) -> int:
     """How many more instances would give the run one, including those for the tasks ahead; 0 = more than MOST_MORE."""
-    size = np.array(offer.resources[:3], dtype=np.int64)
+    size = np.array(offer.resources.cpu_memory_gpus, dtype=np.int64)
 
     def enough(more: int) -> bool:
         return bool(fill(found.columns, found.sharers, found.limits(more * size)).counts[found.row])

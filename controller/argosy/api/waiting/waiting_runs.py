@@ -95,7 +95,7 @@ class _Cluster:
         those = [each for each in state.runs.values() if not each.is_daemon]
         those = [each for each in those if each is run or each.number in live or _may_start(each)]
         order = FairOrder.of(state, those, latest_starts(self._moment, those))
-        sharer, takes = [order.row[each.id] for each in order.runs], [each.needs[:3] for each in order.runs]
+        sharer, takes = [order.row[each.id] for each in order.runs], [each.needs.cpu_memory_gpus for each in order.runs]
         columns = Columns.of(sharer, [self._wants(each, part) for each in order.runs], takes)
         used = np.zeros((len(order.sharers), 3), dtype=np.int64)
         counts = np.array([live.get(each.number, 0) for each in order.runs], dtype=np.int64)

@@ -36,11 +36,11 @@ def taken_by_sharer(state: State, live: Mapping[int, int]) -> dict[Sharer, list[
     found: dict[Sharer, list[int]] = {}
     for run in state.runs.values():
         its = found.setdefault(sharer_of(run, queues), [0, 0, 0])
-        for axis, need in enumerate(run.needs[:3] if not run.is_daemon else ()):
+        for axis, need in enumerate(run.needs.cpu_memory_gpus if not run.is_daemon else ()):
             its[axis] += live.get(run.number, 0) * need
     for suspended in state.suspended.values():  # its tasks continue; its owner is not known
         taken = found.get((suspended.record.queue, ""))
         if taken is not None and not suspended.record.is_daemon:
-            for axis, need in enumerate(suspended.record.needs[:3]):
+            for axis, need in enumerate(suspended.record.needs.cpu_memory_gpus):
                 taken[axis] += live.get(suspended.record.number, 0) * need
     return found

@@ -180,7 +180,7 @@ def _lack(its: _Rollout, daemon: Daemon, instance: Instance, runs: Mapping[int, 
     short = Resources(
         *(
             max(0, need - free)
-            for need, free in zip(daemon.needs[:3], (row.cpu_units, row.memory_mib, row.gpus), strict=True)
+            for need, free in zip(daemon.needs.cpu_memory_gpus, (row.cpu_units, row.memory_mib, row.gpus), strict=True)
         )
     )
     told = [f"{short.cpu_units / CPU_UNITS_PER_VCPU:g} vCPU"] if short.cpu_units else []

@@ -106,8 +106,8 @@ def row_of(
     free = Resources(cpu, memory, gpus).beyond(kept.resources)
     return InstanceRow(
         instance.id,
-        *free[:3],
-        *instance.total[:3],
+        *free.cpu_memory_gpus,
+        *instance.total.cpu_memory_gpus,
         attributes=attributes,
         used_host_ports=ports | kept.host_ports,
         gpu_memory_mib=instance.gpu_memory_mib,
@@ -183,8 +183,8 @@ class ExpectedRows:
         kept = kept_for(self._daemons, attributes, size, disk) if self._daemons else KeptForDaemons()
         return InstanceRow(
             "",
-            *size.beyond(kept.resources)[:3],
-            *size[:3],
+            *size.beyond(kept.resources).cpu_memory_gpus,
+            *size.cpu_memory_gpus,
             attributes,
             used_host_ports=kept.host_ports,
             gpu_memory_mib=kind.shared_gpu_mib,

@@ -95,7 +95,7 @@ class QueueCaps:
 
     def cut(self, wants: IntArray, given: IntArray) -> Filled:
         """As many of the wanted tasks as the caps allow, independent of free room."""
-        needs = np.array([ask.run.needs[:3] for ask in self.asks], dtype=np.int64).reshape(-1, 3)
+        needs = np.array([ask.run.needs.cpu_memory_gpus for ask in self.asks], dtype=np.int64).reshape(-1, 3)
         limits = Limits.of(np.maximum(1, self.lineup.supply.total.sum(axis=1)), [MOST] * 3)
         ids = [ask.run.id for ask in self.asks]
         return self.order.dealt(ids, wants, needs, limits, self.order.tasks, self.within(given).without_guarantees())

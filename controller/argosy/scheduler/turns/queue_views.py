@@ -96,7 +96,7 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
         its.kept += kept[run.number]
         its.waiting += int(run.tasks.counts()[TaskStatus.PENDING])
         its.running += live.get(run.number, 0)
-        for axis, need in enumerate(run.needs[:3]):
+        for axis, need in enumerate(run.needs.cpu_memory_gpus):
             taken[name][axis] += live.get(run.number, 0) * need
     whole = [sum(each.total[axis] for each in state.instances.values() if each.alive) for axis in range(3)]
     weights = sum(each.weight for each in found.values() if each.runs)

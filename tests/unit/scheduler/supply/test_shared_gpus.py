@@ -38,17 +38,16 @@ from tests.builders import (
     told,
 )
 
-KIND, SHARING = "g6.12xlarge", "ecs.capability.gpu-sharing-mps"
+KIND, SHARING, WHOLE = "g6.12xlarge", "ecs.capability.gpu-sharing-mps", (49_152, 180_000)
 SHARE: dict[str, Any] = {"resources": {"vcpus": 1, "memory": 1024, "gpuShare": {"memoryMib": 8000}}}
 GPU_MIB = 20_000
 
 
-def seen(version: int = 1, shares: bool = True, **overrides: Any) -> ContainerInstanceSeen:
+def seen(number: int = 1, shares: bool = True, **overrides: Any) -> ContainerInstanceSeen:
     """Four GPUs of 20,000 MiB for shares."""
     attributes = {"ecs.instance-type": KIND, "ecs.availability-zone": "us-east-1a", **({SHARING: ""} if shares else {})}
-    devices = tuple(GpuDevice(f"GPU-1-{gpu}", "IDLE", GPU_MIB, GPU_MIB) for gpu in range(4)) if shares else ()
-    values = {"gpu_devices": devices, "attributes": attributes, "version": version, **overrides}
-    return container_instance(1, 49_152, 180_000, 4, **values)
+    idle = devices() if shares else ()
+    return container_instance(number, *WHOLE, 4, **{"gpu_devices": idle, "attributes": attributes, **overrides})
 
 
 def cluster(**overrides: Any) -> State:
@@ -88,7 +87,7 @@ def test_gpus_that_our_tasks_share_are_no_other_owners() -> None:
     state = cluster()
     launched(state, 0, 1)
     told(state, task(1, gpu_ids=("GPU-1-3",)))
-    remaining = (49_152 - 1_024, 180_000 - 1_024, 3)
+    remaining = (WHOLE[0] - 1_024, WHOLE[1] - 1_024, 3)
     later = NOW + POLICY.foreign_patience_s + 60
     for at in (NOW + 30, later):
         told(state, seen(version=int(at), remaining=remaining, gpu_devices=devices(12_000)), now=at)
@@ -108,7 +107,7 @@ def test_shares_that_are_not_ours_take_memory_of_the_gpus_on_which_ecs_shows_the
     state = cluster()
     launched(state, 0, 1)
     told(state, task(1, gpu_ids=("GPU-1-3",)))
-    remaining = (49_152 - 1_024, 180_000 - 1_024, 2)
+    remaining = (WHOLE[0] - 1_024, WHOLE[1] - 1_024, 2)
     told(state, seen(version=10, remaining=remaining, gpu_devices=devices(15_000, 2_000)), now=NOW + 30)
     assert (row(state).gpu_use.known_mib, row(state).gpu_use.owner) == ((5_000, 18_000), OF_SEVERAL)
     told(state, seen(version=11, remaining=remaining, gpu_devices=()), now=NOW + 40)  # an event does not show GPUs
@@ -142,9 +141,5 @@ def test_an_offer_holds_as_many_shares_as_its_gpus_together() -> None:
 def test_nothing_is_bought_for_shares_where_the_last_instances_joined_without_sharing() -> None:
     state = cluster(shares=False)
     assert not tasks_per_instance(batch(state), offers(state)).any()
-    told(
-        state,
-        host(2, KIND),
-        container_instance(2, 49_152, 180_000, 4, attributes={"ecs.instance-type": KIND, SHARING: ""}),
-    )
+    told(state, host(2, KIND), seen(2))
     assert tasks_per_instance(batch(state), offers(state)).any()
