@@ -104,6 +104,18 @@ def attempts_keep_their_checkpoints(patch: Patch) -> None:
     patch.setattr(shards, "task_values", values)
 
 
+@planted("programs save their work less often than their spec says", check=SAVING)
+def saves_are_rare(patch: Patch) -> None:
+    real = shards.program_environment
+
+    def environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, str]:
+        found = real(spec, values)
+        rarely = {"ARGOSY_CHECKPOINT_SECONDS": str(60 * int(found.get("ARGOSY_CHECKPOINT_SECONDS", 0)))}
+        return found | (rarely if "checkpoint" in spec else {})
+
+    patch.setattr(shards, "program_environment", environment)
+
+
 @planted("what a lost task had saved counts as redone", check=scenario(
     "tests.unit.lifecycle.test_charges",
     "test_what_a_lost_attempt_had_saved_was_useful_and_only_the_rest_is_redone", 60, 180,

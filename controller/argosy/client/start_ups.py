@@ -14,8 +14,8 @@ from argosy.client.logs import LogStream, stream_of
 
 def explained(access: Access, run_id: str, index: int | None) -> dict[str, Any]:
     """ExplainRun's reply. Of one task it includes `startUp`: that of its last attempt in DescribeTask's reply, with
-    loadSeconds, from the start of its container to its first line; None = not known, or not over yet. `checkpoint`: what
-    a next attempt resumes from; None = there is none."""
+    loadSeconds, from the start of its container to its first line; None = not known, or not over yet. `checkpoint`:
+    what a next attempt resumes from; None = there is none."""
     reply: dict[str, Any] = dict(access.api.explain(run_id, index))
     if index is None:
         return reply

@@ -1,8 +1,8 @@
 """The Python of local mode without its packages: what the image argosy/python is on AWS.
 
 A program that imports a package which it did not ask for fails here as it does there. Each attempt has one of these
-environments for itself: what it installs with pip is its own. Programs of an image share one, with the packages that
-the Dockerfile installs.
+environments for itself: what it installs with pip is its own. An image's environments find the packages that its
+Dockerfile installs behind their own: pip shadows those of local mode, and never removes or replaces them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -24,10 +24,10 @@ exec "{python}" -m pip "$@"
 """
 
 
-def make(folder: Path, lent: Iterable[str] = ()) -> Path:
+def make(folder: Path, lent: Sequence[Path] = ()) -> Path:
     """A new environment with the standard library and, where this Python brings it along, pip; its interpreter.
 
-    lent: names of packages that it shares with this Python. Those that this Python lacks are left out.
+    lent: folders outside of it with packages that it finds, too. pip changes nothing outside of an environment.
     """
     base = Path(getattr(sys, "_base_executable", "") or os.path.realpath(sys.executable))
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -43,10 +43,22 @@ def make(folder: Path, lent: Iterable[str] = ()) -> Path:
         for name in ("pip", "pip3"):
             (programs / name).write_text(_PIP.format(python=programs / "python"), encoding="utf-8")
             (programs / name).chmod(0o755)
-    linked: set[str] = set()
-    for name in lent:
-        _link(name, packages, linked)
+    # Their own .pth files count, too.
+    lines = "".join(f"import site; site.addsitedir({str(each)!r})\n" for each in lent)
+    (packages / "lent.pth").write_text(lines, encoding="utf-8")
     return programs / "python"
+
+
+def lend(names: Iterable[str] | None, folder: Path) -> list[Path]:
+    """For `make`: a new folder with links to packages of this Python and what they require, without those that it
+    lacks; or all of its packages."""
+    if names is None:
+        return [Path(each) for each in dict.fromkeys(map(sysconfig.get_path, ("purelib", "platlib")))]
+    folder.mkdir(parents=True)
+    linked: set[str] = set()
+    for name in names:
+        _link(name, folder, linked)
+    return [folder]
 
 
 def _link(name: str, packages: Path, linked: set[str]) -> None:

@@ -140,7 +140,7 @@ class ImageStore:
         """The image; raises CannotPullError."""
         matched = _REFERENCE.match(reference)
         if matched is not None and matched.group(1) == STOCK:
-            return Image((), ("python3",), {}, self.root, self._stock_python(), bare=True)
+            return Image((), ("python3",), {}, self.root, self._python(STOCK, ()), bare=True)
         source = source_of(self.root, reference)
         if source is None and matched is None:
             raise CannotPullError(f"pull access denied for {reference}: local mode only has argosy/NAME")
@@ -157,18 +157,15 @@ class ImageStore:
             return ProgramRun(program, self._folders, on_line, on_end, self._followers)
         return ContainerProcess(program, on_line, on_end, self._followers)
 
-    def _python(self, name: str, otherwise: str = sys.executable) -> str:
-        return next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), otherwise)
+    def _python(self, name: str, packages: tuple[str, ...] | None) -> str:
+        """That which was named for an image, or one with these packages; None = all that local mode has."""
+        named = next((path for pattern, path in self._pythons.items() if fnmatchcase(name, pattern)), "")
+        return named or str(self._folders.python_of(packages))
 
     def _python_of(self, folder: Path) -> str:
         """Of an image: that which was named for it, or this Python with the packages that its Dockerfile installs."""
         packages = packages_of(folder)
-        own = sys.executable if packages is None else ""
-        return self._python(folder.name, own) or str(self._folders.python_of(tuple(sorted(packages or ()))))
-
-    def _stock_python(self) -> str:
-        """That of containers without a runner; each attempt of a program has another."""
-        return self._python(STOCK, "") or str(self._folders.python)
+        return self._python(folder.name, None if packages is None else tuple(sorted(packages)))
 
 
 def _read(text: str, folder: Path, reference: str, python: str) -> Image:

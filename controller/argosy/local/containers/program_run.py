@@ -10,10 +10,9 @@ import os
 import threading
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,39 +40,45 @@ class ProgramFolders:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.unpacked = Unpacked(root / "unpacked")
-        self._python_folder, self._pythons = root / "python" / "shared", Lent()
-        self._of_images: dict[tuple[str, ...], Path] = {}
+        self._shared: dict[tuple[str, ...] | None, Path] = {}
+        self._own: dict[str, _Environments] = {}  # by the folder of the interpreter that they stand in for
         self._guard = threading.Lock()
 
-    @cached_property
-    def python(self) -> Path:
-        """The interpreter shared by programs that neither bring one nor get an attempt folder."""
-        return bare_python.make(self._python_folder)
-
-    def python_of(self, packages: tuple[str, ...]) -> Path:
-        """The interpreter of images that install these packages, all that their programs find."""
+    def python_of(self, packages: tuple[str, ...] | None) -> Path:
+        """The interpreter of images that install these packages, all that their programs find; None = all that local
+        mode has. Programs that neither bring one nor get an attempt folder share it."""
         with self._guard:
-            if packages not in self._of_images:
-                self._of_images[packages] = bare_python.make(self.root / "python" / uuid.uuid4().hex, packages)
-            return self._of_images[packages]
+            if packages not in self._shared:
+                folder = self.root / "python" / uuid.uuid4().hex
+                lent = bare_python.lend(packages, folder.with_suffix(".packages"))
+                self._shared[packages] = bare_python.make(folder, lent)
+                self._own[str(folder / "bin")] = _Environments(folder.parent, lent)
+            return self._shared[packages]
 
     def own_python(self, program: Program, user: Path) -> Program:
         """The program, using a private interpreter instead of the shared one. user: the attempt's folder."""
-        shared = str(self._python_folder / "bin")
         path = program.environment.get("PATH", "")
-        if path.partition(os.pathsep)[0] != shared:
+        shared = path.partition(os.pathsep)[0]
+        if shared not in self._own:
             return program
-        own = str(self._lent_python(user) / "bin")
+        own = str(self._own[shared].lend(user) / "bin")
         words = [own + word.removeprefix(shared) if word.startswith(shared) else word for word in program.arguments]
         environment = {**program.environment, "PATH": path.replace(shared, own, 1)}
         return replace(program, arguments=words, environment=environment)
 
-    def _lent_python(self, user: Path) -> Path:
-        if found := self._pythons.take(user):
+
+class _Environments:
+    """Environments below a folder, each of which one attempt has at a time. lent: folders of packages that all find."""
+
+    def __init__(self, folder: Path, lent: Sequence[Path]) -> None:
+        self._folder, self._lent, self._made = folder, lent, Lent()
+
+    def lend(self, user: Path) -> Path:
+        if found := self._made.take(user):
             return found
-        folder = self.root / "python" / uuid.uuid4().hex
-        bare_python.make(folder)
-        return self._pythons.add(folder, user)
+        folder = self._folder / uuid.uuid4().hex
+        bare_python.make(folder, self._lent)
+        return self._made.add(folder, user)
 
 
 class ProgramRun:
@@ -151,9 +156,8 @@ class ProgramRun:
         if order is None:  # a program without the protocol: the runner is a plain init
             return self._main(self._program)
         with work_folder([self._folders.root]) as work:
-            if self._program.bare:
-                self._program = self._folders.own_python(self._program, work.root)
-                words = words_of(list(self._program.arguments))
+            self._program = self._folders.own_python(self._program, work.root)
+            words = words_of(list(self._program.arguments))
             attempt = Attempt(order, work, self._objects, self._folders.unpacked)
             ready = self._prepared(attempt, order)
             program = replace(

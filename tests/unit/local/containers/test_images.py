@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -44,8 +43,11 @@ def test_a_program_finds_what_its_dockerfile_installs_and_no_other_package(
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"{found}\n"
 
 
-def test_an_image_with_flavours_has_the_python_of_local_mode(tmp_path: Path) -> None:
-    assert _store(tmp_path, "FROM x\nARG FLAVOUR=cpu\n").pull("argosy/tool").python == sys.executable
+def test_an_image_with_flavours_finds_all_packages_of_local_mode_in_an_environment_of_its_own(tmp_path: Path) -> None:
+    python = _store(tmp_path, "FROM x\nARG FLAVOUR=cpu\n").pull("argosy/tool").python
+    code = "import importlib.util as u, sys; print(sys.prefix, *[m for m in ('boto3', 'moto') if not u.find_spec(m)])"
+    said = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == str(Path(python).parent.parent)
 
 
 def test_only_the_last_stage_counts_and_lines_may_be_continued(tmp_path: Path) -> None:

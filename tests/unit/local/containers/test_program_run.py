@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,35 @@ def test_what_a_program_installs_is_its_own(tasks: Tasks) -> None:
     assert sys.prefix not in prefixes
     later = tasks.start("python", "-c", INSTALLS, result="none")
     assert later.end() == Ended(0)  # "x": the mark is not there
+
+
+NEWER = {
+    "jmespath/__init__.py": b"__version__ = '99.0'\n",
+    "jmespath-99.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: jmespath\nVersion: 99.0\n",
+    "jmespath-99.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    "jmespath-99.0.dist-info/RECORD": b"jmespath/__init__.py,,\n",
+}
+INSTALL = "pip install --quiet --no-deps --no-index --no-compile --disable-pip-version-check"
+VERSION = "import jmespath; print(jmespath.__version__)"
+
+
+def test_pip_in_a_program_of_an_image_leaves_local_modes_packages_as_they_are(tasks: Tasks, tmp_path: Path) -> None:
+    """They were links in its environment, and pip wrote through them."""
+    lent = distribution("jmespath")
+    files = {each: each.stat() for each in Path(str(lent.locate_file("jmespath"))).glob("*.py")}
+    (tasks.images.root / "tool").mkdir(parents=True)
+    (tasks.images.root / "tool" / "Dockerfile").write_text("FROM x\nRUN pip install jmespath\n")
+    new = tmp_path / "jmespath-99.0-py3-none-any.whl"
+    new.write_bytes(wheel(NEWER))
+    script = f"python -c '{VERSION}'; {INSTALL} {new} && python -c '{VERSION}'"
+    task = tasks.shell(script, image="argosy/tool", result="none", changes={"PATH": os.environ["PATH"]})
+    assert task.end() == Ended(0)
+    said = task.lines()
+    assert (said[0], said[-1]) == (lent.version, "99.0")
+    assert {each: each.stat() for each in files} == files != {}
+    other = tasks.start("python", "-c", VERSION, image="argosy/tool", result="none")
+    assert other.end() == Ended(0)
+    assert other.lines() == [lent.version]  # another task does not see it either
 
 
 def test_a_setup_that_fails_is_reported_in_the_log(tasks: Tasks) -> None:
