@@ -60,6 +60,7 @@ OF_TASKS = {
     "ARGOSY_CHECKPOINT_SECONDS": "as `checkpoint.everySeconds` of the spec, for the runner; 0 without",
 }
 BY_RUNNER = {
+    "ARGOSY_OVERRIDES": "`s3://` object from which the runner takes a command and variables too long for ECS",
     "ARGOSY_IN": "folder with the `inputs`",
     "ARGOSY_OUT": "folder whose files become the result when the program ends with 0",
     "ARGOSY_CHECKPOINT": "folder that survives an interruption, with `checkpoint` in the spec",

@@ -35,6 +35,10 @@ func main() {
 // run is the whole life of the runner; the result is its exit code.
 func run(arguments, environment []string) (int, error) {
 	children := newSupervisor()
+	arguments, environment, err := overridden(children, arguments, environment)
+	if err != nil {
+		return 0, err
+	}
 	words, err := wordsOf(arguments)
 	if err != nil {
 		return 0, err

@@ -28,6 +28,40 @@ type order struct {
 	checkpointEvery time.Duration
 }
 
+// overridden is the command and the variables of a task: those too long for ECS are in an object.
+func overridden(children *supervisor, arguments, environment []string) ([]string, []string, error) {
+	uri := variable(environment, "ARGOSY_OVERRIDES")
+	if uri == "" {
+		return arguments, environment, nil
+	}
+	at, err := addressOf(uri, "the command")
+	if err != nil {
+		return nil, nil, err
+	}
+	var text []byte
+	err = attempt{children: children}.unlessStopped(func() (err error) {
+		text, err = newStore(environment).read(children.stopped, at, "the command")
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var document struct {
+		Command     []string          `json:"command"`
+		Environment map[string]string `json:"environment"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		return nil, nil, wrong("the command %s cannot be read: %v", at, err)
+	}
+	if document.Command == nil || document.Environment == nil {
+		return nil, nil, wrong("the command %s cannot be read: it has no command or no environment", at)
+	}
+	for name, value := range document.Environment {
+		environment = with(environment, name, value)
+	}
+	return document.Command, environment, nil
+}
+
 // orderFrom is nil when the program is to be started and nothing else.
 func orderFrom(environment []string) (*order, error) {
 	number, isSet := lookUp(environment, "ARGOSY_RUNNER")

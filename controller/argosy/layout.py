@@ -2,6 +2,7 @@
 
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
 attempts/use/<index, 7 digits>/<attempt>.json  attempts/gpu-use/<index, 7 digits>/<attempt>.json
+overrides/<index, 7 digits>/<attempt>.json
 checkpoints/<index, 7 digits>/<attempt>/<number, 6 digits>.json  checkpoints/<index>/<attempt>/files/<sha256>
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 history/attempts-<begin>-<end>.npz  history/instances.json
@@ -42,6 +43,11 @@ def numbered(index: int) -> str:
 def attempt_uri(output: str, index: int, attempt: int) -> str:
     """Where one attempt may write anything. `output` is the run's own folder, as in all functions below."""
     return f"{output}attempts/{numbered(index)}/{attempt}/"
+
+
+def overrides_uri(output: str, index: int, attempt: int) -> str:
+    """The command and the variables of an attempt that are too long for ECS, for its runner."""
+    return f"{output}overrides/{numbered(index)}/{attempt}.json"
 
 
 def uses_uri(output: str, *, of_gpus: bool = False) -> str:

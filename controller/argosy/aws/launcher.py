@@ -138,7 +138,8 @@ class TaskLauncher:
         if run.terms.items_from:
             item = self._items.pinned_item(run.output, launch.key.index)
         task_definition = self._preparation.arn_in(run, cell, deadline)
-        return run_task_request(launch, run, item, task_definition, stage=self._deployment.stage)
+        request = run_task_request(launch, run, item, task_definition, stage=self._deployment.stage)
+        return self._preparation.shortened(request, run, launch.key) if run.terms.needs_runner else request
 
     def _send(self, launch: Launch, request: Mapping[str, Any], deadline: float) -> Event:
         cell = self._cells[launch.cell]

@@ -23,16 +23,17 @@ from argosy.aws.ecs_requests import (
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.items import S3ItemsReader, passes
 from argosy.aws.markers import remove_former_failure
-from argosy.layout import items_uri, spec_uri, split_s3
+from argosy.layout import items_uri, overrides_uri, spec_uri, split_s3
 from argosy.model.actions import DeregisterDefinition
 from argosy.model.arns import cell_of, family_of
+from argosy.model.attempts import AttemptKey
 from argosy.model.events import DefinitionDeregistered, Event, NotCarriedOut, RunNotPrepared, RunPrepared
 from argosy.model.resources import Resources
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
 from argosy.model.setbacks import Subject, What
 from argosy.ports import ItemsUnreadable
-from argosy.spec.overrides import length_faults
+from argosy.spec.overrides import length_faults, shortened
 from argosy.spec.templates import item_faults
 
 
@@ -102,6 +103,18 @@ class RunPreparation:
         if (cell.name, run.id) not in self._arns:
             self._arns[cell.name, run.id] = self._resolve(run, cell, deadline).task_definition
         return self._arns[cell.name, run.id]
+
+    def shortened(self, request: dict[str, Any], run: Run, key: AttemptKey) -> dict[str, Any]:
+        """The request for a task with a runner. What is too long for ECS is written to an object first, the same each
+        time. Raises AWS_ERRORS."""
+        address = overrides_uri(run.output, key.index, key.attempt)
+        short, document = shortened(request["overrides"]["containerOverrides"][0], address)
+        if document is None:
+            return request
+        bucket, name = split_s3(address)
+        body = json.dumps(document, sort_keys=True).encode()
+        self._s3.put_object(Bucket=bucket, Key=name, Body=body, ContentType="application/json")
+        return {**request, "overrides": {"containerOverrides": [short]}}
 
     def replaces(self, run: Run, arn: str) -> bool:
         """ECS says that this revision of the run is deregistered. Returns whether `arn_in` gives another one from now

@@ -41,6 +41,7 @@ FALLBACK_WAIT_S = 600.0  # the default for a run without a deadline
 # attribute with its number.
 RUNNER_PROTOCOL = 1
 RUNNER_ATTRIBUTE = "argosy.runner"
+OVERRIDES_VARIABLE = "ARGOSY_OVERRIDES"  # the object with a command and variables that are too long for ECS
 # The entry point of a container in which the runner runs a program. Elsewhere this file does not exist, so that the
 # task fails at once instead of running halfway.
 PROGRAM_ENTRY_POINT = "argosy:program"

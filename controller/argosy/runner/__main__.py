@@ -7,7 +7,7 @@ import sys
 
 from argosy.model.run_terms import RUNNER_PROTOCOL
 from argosy.runner.alone import Alone
-from argosy.runner.order import RunnerFault, order_from, words_of
+from argosy.runner.order import RunnerFault
 
 
 def main() -> int:
@@ -16,9 +16,7 @@ def main() -> int:
         os.write(1, b"argosy-runner protocol %d\n" % RUNNER_PROTOCOL)
         return 0
     try:
-        words, order = words_of(sys.argv[1:]), order_from(os.environ)
-        alone = Alone(words, os.environ)
-        return alone.plain() if order is None else alone.attempt(order)
+        return Alone(sys.argv[1:], os.environ).run()
     except RunnerFault as fault:
         os.write(2, f"{fault.line}\n".encode())
         return fault.code

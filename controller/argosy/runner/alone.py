@@ -17,11 +17,12 @@ from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 
 from argosy.model.exit_codes import TEMPORARY
+from argosy.model.run_terms import OVERRIDES_VARIABLE
 from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.copying import Sink, copy_pieces
 from argosy.runner.folders import roots_of, work_folder
 from argosy.runner.objects import Objects
-from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder
+from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, overridden, words_of
 from argosy.runner.task_use import measured
 from argosy.runner.transfers import started
 
@@ -38,8 +39,8 @@ T = TypeVar("T")
 class Alone:
     """One program, its signals and its end."""
 
-    def __init__(self, words: list[str], environment: Mapping[str, str]) -> None:
-        self._words, self._environment = words, environment
+    def __init__(self, arguments: list[str], environment: Mapping[str, str]) -> None:
+        self._words, self._environment = arguments, environment
         self._mail: queue.SimpleQueue[int] = queue.SimpleQueue()  # its `put` may be called in a signal handler
         self._stopped = threading.Event()
         self._was_told, self._was_killed = False, False  # to stop, while it ran; by a signal that it did not handle
@@ -48,13 +49,20 @@ class Alone:
         for number in PASSED_ON:
             signal.signal(number, lambda number, _: self._mail.put(number))
 
-    def plain(self) -> int:
-        """Start it, pass signals on, and return its exit code. Raises RunnerFault."""
+    def run(self) -> int:
+        """The exit code. Raises RunnerFault."""
+        if self._environment.get(OVERRIDES_VARIABLE):
+            self._words, self._environment = self._unless_stopped(
+                lambda: overridden(self._environment, self._objects.read)
+            )
+            self._objects = Objects(self._environment, self._stopped)
+        self._words, order = words_of(self._words), order_from(self._environment)
+        if order is not None:
+            return self._attempt(order)
         with self._measured():
             return self._child(self._words)
 
-    def attempt(self, order: RunnerOrder) -> int:
-        """The whole attempt; the exit code. Raises RunnerFault."""
+    def _attempt(self, order: RunnerOrder) -> int:
         with work_folder(roots_of(self._environment)) as work:
             attempt = Attempt(order, work, self._objects)
             ready = self._unless_stopped(lambda: attempt.prepare(self._environment))

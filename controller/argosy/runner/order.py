@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
-from argosy.model.run_terms import PROGRAM_ENTRY_POINT, RUNNER_PROTOCOL
+from argosy.model.run_terms import OVERRIDES_VARIABLE, PROGRAM_ENTRY_POINT, RUNNER_PROTOCOL
 
 STOPPED = 143  # 128 + SIGTERM
 NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as shells have it
@@ -57,6 +57,24 @@ class RunnerOrder:
     attempt: str | None  # its number, which the part carries as metadata
     first_attempt: int  # parts of earlier ones are another version's; 0 = none are
     checkpoint: CheckpointOrder | None = None
+
+
+def overridden(environment: Mapping[str, str], read: Callable[[str, str], bytes]) -> tuple[list[str], dict[str, str]]:
+    """The command and the variables of a task for which `environment` names the object that has the rest of them.
+
+    read: a small object, by its address and its name in sentences. Raises RunnerFault.
+    """
+    uri = environment[OVERRIDES_VARIABLE]
+    try:
+        document = json.loads(read(uri, "the command"))
+        given, variables = document["command"], document["environment"]
+        if isinstance(given, str) or not all(isinstance(each, str) for each in (*given, *variables.values())):
+            raise TypeError("it has values that are not text")
+    except (ValueError, TypeError, KeyError, AttributeError) as fault:
+        raise RunnerFault(
+            WRONG_REQUEST, f"the command {uri} cannot be read: {fault or type(fault).__name__}"
+        ) from fault
+    return list(given), {**environment, **variables}
 
 
 def order_from(environment: Mapping[str, str]) -> RunnerOrder | None:

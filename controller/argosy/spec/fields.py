@@ -147,7 +147,7 @@ def _no_cell_twice(given: list[str]) -> list[str]:
 
 
 Version = Annotated[Literal[1], BeforeValidator(_whole)]
-Text = Annotated[str, AfterValidator(_no_nul), Field(max_length=8192)]
+Text = Annotated[str, Field(max_length=8192), AfterValidator(_no_nul)]
 RangeText = Annotated[str, AfterValidator(_range), Field(json_schema_extra={"pattern": r"^[0-9]{1,16}:[0-9]{1,16}$"})]
 S3Folder = Annotated[str, Field(max_length=512), AfterValidator(_s3_folder)]
 S3Object = Annotated[str, Field(max_length=1024, pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/.+[^/]$")]

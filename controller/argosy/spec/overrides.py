@@ -1,5 +1,7 @@
 """The longest overrides of a run's tasks. RunTask accepts 8,192 characters of them, punctuation included.
 
+A program of the user's own has a runner, which reads longer ones from an object (`shortened`).
+
 The bound needs no loop over the tasks: every number in a template grows with the task's index, so the last task has the
 longest ones. Items are measured one by one, but only the parts that the templates use.
 """
@@ -14,6 +16,7 @@ from typing import Any
 from argosy import layout
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
+from argosy.model.run_terms import OVERRIDES_VARIABLE
 from argosy.spec import shards
 from argosy.spec.faults import Fault
 from argosy.spec.fields import TIMEOUT_LIMIT_S
@@ -21,6 +24,8 @@ from argosy.spec.program import UNPACKED, listed_inputs
 from argosy.spec.templates import names_used, templates
 
 OVERRIDES_LIMIT = 8192
+PROGRAM_LIMIT = 128 * 1024  # of a program: as much as Linux takes in one argument, execve(2)
+IN_DOCUMENT = "argosy:overrides"  # a command in place of one that is in the document
 
 # Stand-ins for what is not known yet; only their lengths matter.
 _ATTEMPT = 65_535  # the largest number the task table can hold
@@ -38,12 +43,41 @@ def length_faults(data: Mapping[str, Any], items: Sequence[Any] | None = None) -
     items: those of an `itemsFrom` array, once they have been read; inline items are in `data`.
     """
     length, index = longest(data, items)
-    if length > OVERRIDES_LIMIT:
+    is_program = data.get("run") is not None
+    limit, whose = (PROGRAM_LIMIT, "a program may have") if is_program else (OVERRIDES_LIMIT, "ECS accepts")
+    if length > limit:
         yield Fault(
             _culprit(data),
-            f"leads to overrides of up to {length} characters (task {index}); ECS accepts {OVERRIDES_LIMIT}:"
+            f"leads to overrides of up to {length} characters (task {index}); {whose} {limit}:"
             " put long values into an S3 object and pass its address",
         )
+
+
+def shortened(override: Mapping[str, Any], address: str) -> tuple[Mapping[str, Any], dict[str, Any] | None]:
+    """The override of a container with a runner as ECS accepts it, and the document for `address` with the rest.
+
+    None: it is short enough. Kept are the variables that identify the attempt and direct its runner.
+    """
+    if _length(override) <= OVERRIDES_LIMIT:
+        return override, None
+    moved = {each["name"]: each["value"] for each in override["environment"] if not _is_kept(each["name"])}
+    return _kept(override, address), {"command": override["command"], "environment": moved}
+
+
+def _kept(override: Mapping[str, Any], address: str) -> Mapping[str, Any]:
+    """Of some 5,000 characters at most: its addresses are ASCII."""
+    kept = [each for each in override["environment"] if _is_kept(each["name"])]
+    environment = [*kept, {"name": OVERRIDES_VARIABLE, "value": address}]
+    return {**override, "command": [IN_DOCUMENT], "environment": environment}
+
+
+def _is_kept(name: str) -> bool:
+    """Users' variables have other names."""
+    return name.startswith("ARGOSY_") and name not in ("ARGOSY_INPUTS", "ARGOSY_JOB")
+
+
+def _length(override: Mapping[str, Any]) -> int:
+    return len(json.dumps({"containerOverrides": [override]}))  # as botocore writes it: with spaces, ASCII only
 
 
 def _culprit(data: Mapping[str, Any]) -> str:
@@ -57,7 +91,7 @@ def longest(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> tupl
     form = _form(data)
     items = form["array"].get("items", items)
     count = shards.task_count(form, len(items) if items else 1)
-    fixed = _rendered_length(form, count)
+    fixed = _length(_rendered(form, count))
     weights = _item_weights(data)
     if not items or not weights:
         return fixed, count - 1
@@ -129,8 +163,8 @@ def _array(given: Any) -> dict[str, Any]:
     return {**array, "range": given["range"], "shardSize": step if isinstance(step, int) and step > 0 else 1}
 
 
-def _rendered_length(form: Mapping[str, Any], count: int) -> int:
-    """Characters of the last task's overrides; items and unknown names count as empty."""
+def _rendered(form: Mapping[str, Any], count: int) -> Mapping[str, Any]:
+    """The last task's override; items and unknown names count as empty."""
     run_id = form["name"] + _RUN_ID_TAIL
     output = layout.run_output(form["output"], run_id)
     last = AttemptKey(run_id, count - 1, _ATTEMPT, _ATTEMPT)
@@ -138,12 +172,11 @@ def _rendered_length(form: Mapping[str, Any], count: int) -> int:
     values = defaultdict(str, known, item="")
     environment = shards.task_environment(form, values)
     entries = [{"name": name, "value": text} for name, text in environment.items()]
-    override = {
+    return {
         "name": _CONTAINER[bool(form["taskDefinition"])],
         "command": shards.task_command(form, values),
         "environment": [*entries, _LAUNCH, *([_FIRST_ATTEMPT] if "job" in form else [])],
     }
-    return len(json.dumps({"containerOverrides": [override]}))  # as botocore writes it: with spaces, ASCII only
 
 
 def _item_weights(data: Mapping[str, Any]) -> Counter[tuple[str, bool]]:

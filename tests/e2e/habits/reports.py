@@ -185,10 +185,10 @@ REPORTS = (
     Habit(
         number="R14",
         source="Netflix/metaflow#1482, Netflix/metaflow#977, ASFHyP3/hyp3#3041, awslabs/amazon-neptune-tools#238",
-        wanted="an item of more characters than ECS takes in overrides is refused before anything is sent, with a way",
+        wanted="an item of more characters than ECS takes in overrides reaches its program",
         files={"items": "s3://bucket/product/" * 450 + "\nshort\n", "size.py": "import sys\nprint(len(sys.argv[1]))\n"},
-        typed="refuses run size.py '${item}' --items items",
-        says=["ECS accepts 8192: put long values into an S3 object", "nothing was submitted"],
+        typed="run size.py '${item}' --items items --result stdout --out o; cat o/*/*",
+        says=["^9000$", "^5$"],
     ),
     Habit(
         number="R17",

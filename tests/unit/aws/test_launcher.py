@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -160,6 +161,25 @@ def test_a_launch_reads_its_item_from_the_pinned_copy() -> None:
     here = launching(ecs, s3=s3)
     assert isinstance(here.launch(LAUNCH, items_state(), SOON)[0], LaunchAccepted)
     assert ecs.calls[0][1]["overrides"]["containerOverrides"][0]["command"] == ["u"]
+
+
+def test_what_is_too_long_for_ecs_is_in_an_object_before_the_task_starts() -> None:
+    state = state_with_instance(run=["echo", "${item}"], container={"image": "x"}, array={"items": ["x" * 9000] * 10})
+    state.runs[RUN_ID].output = f"s3://results/{RUN_ID}/"
+    ecs, s3 = ScriptedClient("ecs", run_task=STARTED), ScriptedClient("s3", put_object={})
+    here = launching(ecs, s3=s3)
+    for _ in range(2):
+        assert isinstance(here.launch(LAUNCH, state, SOON)[0], LaunchAccepted)
+    sent = ecs.requests("run_task")
+    [override] = sent[0]["overrides"]["containerOverrides"]
+    [address] = [each["value"] for each in override["environment"] if each["name"] == "ARGOSY_OVERRIDES"]
+    written = s3.requests("put_object")
+    assert address == f"s3://{written[0]['Bucket']}/{written[0]['Key']}"
+    assert json.loads(written[0]["Body"])["command"] == ["echo", "x" * 9000]
+    assert len(json.dumps(sent[0]["overrides"])) < 8192
+    assert (sent[0], written[0]) == (sent[1], written[1])
+    fails = launching(ScriptedClient("ecs"), s3=ScriptedClient("s3", put_object=timed_out()))
+    assert isinstance(fails.launch(LAUNCH, state, SOON)[0], NotCarriedOut)
 
 
 @pytest.mark.parametrize(

@@ -186,5 +186,27 @@ def test_the_bound_of_what_is_sent_holds_for_programs(fields: dict[str, Any], it
     assert overrides.longest(data)[0] >= len(json.dumps({"containerOverrides": [{"name": "main", **sent}]}))
 
 
-def test_a_program_whose_words_are_too_long_is_named() -> None:
-    assert faults(program("x" * 8100))[0].startswith("run: leads to overrides of up to")
+@pytest.mark.parametrize("item", ["y" * 9000, '"' * 60_000, "\\é\n" * 10_000], ids=["plain", "quotes", "escapes"])
+def test_what_ecs_does_not_accept_travels_in_a_document_and_together_they_are_the_whole(item: str) -> None:
+    output = f"s3://bucket/{'p' * 490}"
+    data = program("x ${item}", inputs="s3://bucket/${index}", output=output, array={"items": [item]})
+    data |= {"name": "n" * 63, "job": f"s3://own/{'é' * 1000}", "checkpoint": {"everySeconds": 86400}}
+    data["container"] = {"image": "debian:12", "environment": {"OWN": "a" * 100}}
+    run_id = f"{'n' * 63}-261121-062733-k3f9"
+    key = AttemptKey(run_id, 0, 65_535, 1)
+    told = shards.task_overrides(to_json(parse_spec(data)), f"{output}/{run_id}/", key)
+    address = f"{output}/{run_id}/overrides/0000000/65535.json"
+    kept, document = overrides.shortened({"name": "main", **told}, address)
+    assert len(json.dumps({"containerOverrides": [kept]})) <= overrides.OVERRIDES_LIMIT
+    assert document is not None
+    assert document["command"] == told["command"]
+    pairs = {(each["name"], each["value"]) for each in kept["environment"]} | set(document["environment"].items())
+    assert pairs == {(each["name"], each["value"]) for each in told["environment"]} | {("ARGOSY_OVERRIDES", address)}
+    assert overrides.shortened(kept, address) == (kept, None)
+
+
+def test_a_program_whose_values_are_too_long_even_for_a_document_is_named() -> None:
+    assert faults(program("x ${item}", array={"items": ["y" * 131_000]})) == [
+        "run: leads to overrides of up to 131817 characters (task 0); a program may have 131072:"
+        " put long values into an S3 object and pass its address"
+    ]

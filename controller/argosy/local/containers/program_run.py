@@ -21,10 +21,11 @@ from argosy.local.containers import bare_python
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import ContainerProcess, Ended, Program
 from argosy.model.exit_codes import TEMPORARY
+from argosy.model.run_terms import OVERRIDES_VARIABLE
 from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
 from argosy.runner.folders import WorkFolder, work_folder
 from argosy.runner.objects import Objects
-from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, words_of
+from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, overridden, words_of
 from argosy.runner.task_use import measured
 from argosy.runner.transfers import started
 from argosy.runner.unpacked import Lent, Unpacked
@@ -151,6 +152,7 @@ class ProgramRun:
 
     def _attempt(self) -> Ended:
         """Raises RunnerFault."""
+        self._take_overrides()
         order = order_from(self._program.environment)
         words = words_of(list(self._program.arguments))
         if order is None:  # a program without the protocol: the runner is a plain init
@@ -176,6 +178,14 @@ class ProgramRun:
                         lambda: attempt.finish(code, was_stopped=self._asked, was_killed=self._was_killed)
                     )
             return ended
+
+    def _take_overrides(self) -> None:
+        """The command and the variables of the task, where they are too long for ECS."""
+        if not self._program.environment.get(OVERRIDES_VARIABLE):
+            return
+        words, environment = self._unless_stopped(lambda: overridden(self._program.environment, self._objects.read))
+        self._program = replace(self._program, arguments=words, environment=environment)
+        self._objects = Objects(environment, self._stopped)
 
     def _prepared(self, attempt: Attempt, order: RunnerOrder) -> Ready:
         """If there is nothing to fetch, no thread is needed."""
