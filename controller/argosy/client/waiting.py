@@ -12,6 +12,7 @@ from argosy.client.progress import TERMINAL
 View = Mapping[str, Any]
 OUTAGE_INTERVAL_S = 3.0
 FAILURES_LIMIT = 20  # in a row: a wait of hours should survive a minute of trouble
+LOCAL_INTERVAL_S, FIRST_LOCAL_S = 0.5, 0.05
 LOCAL_FAILURES_LIMIT = 3  # local mode is back in seconds, or not at all
 
 
@@ -68,7 +69,8 @@ class PatientLook:
 
 @dataclass
 class Pauses:
-    """Between two requests. Times in seconds; timeout_s None: forever."""
+    """Between two requests. Times in seconds; timeout_s None: forever. The first pause is at most `FIRST_LOCAL_S` where
+    requests cost nothing, that is in local mode, and each further one twice as long as the last, up to the interval."""
 
     now: Callable[[], float]
     sleep: Callable[[float], None]
@@ -77,13 +79,15 @@ class Pauses:
 
     def __post_init__(self) -> None:
         self._ends = None if self.timeout_s is None else self.now() + self.timeout_s
+        self._next_s = self.interval_s if self.interval_s > LOCAL_INTERVAL_S else FIRST_LOCAL_S
 
     def pause(self) -> bool:
         """Until the next request is due; False at once when the time is over."""
-        left_s = self.interval_s if self._ends is None else self._ends - self.now()
+        left_s = self._next_s if self._ends is None else self._ends - self.now()
         if left_s <= 0:
             return False
-        self.sleep(min(self.interval_s, left_s))
+        self.sleep(min(self._next_s, left_s))
+        self._next_s = min(self.interval_s, 2 * self._next_s)
         return True
 
 

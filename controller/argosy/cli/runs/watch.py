@@ -20,10 +20,15 @@ from argosy.cli.problems import INTERRUPTED, OK, RUN_FAILED, WAIT_TIMED_OUT, Cli
 from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL, ProgressRate
-from argosy.client.waiting import FAILURES_LIMIT, LOCAL_FAILURES_LIMIT, RunPoller, WaitTimedOut
+from argosy.client.waiting import (
+    FAILURES_LIMIT,
+    LOCAL_FAILURES_LIMIT,
+    LOCAL_INTERVAL_S,
+    RunPoller,
+    WaitTimedOut,
+)
 
 View = Mapping[str, Any]
-LOCAL_INTERVAL_S = 0.5
 AWS_INTERVAL_S = 3.0  # each poll is one Lambda invocation: about $0.000001
 
 

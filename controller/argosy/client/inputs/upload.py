@@ -17,17 +17,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argosy.client.access import Access
 from argosy.client.errors import InvalidInput, error_code
-from argosy.client.inputs.cutting import Cutter
 from argosy.client.inputs.tree import input_entries
 from argosy.client.packing.folder import ChangedMeanwhile, Entry
 from argosy.client.packing.upload import ABSENT, Progress, explained, quiet
 from argosy.client.packing.wheels import cache_folder
 from argosy.layout import INPUTS, KEPT, split_s3
 from argosy.model.input_folder import ADDRESS, InputFolder, folder_of, read_folder
+
+if TYPE_CHECKING:
+    from argosy.client.inputs.cutting import Cutter
 
 AT_ONCE = 16  # chunks on their way
 _WAITING = 32  # chunks in memory
@@ -175,6 +177,8 @@ def _sent(store: ChunkStore, chunks: Iterable[bytes], progress: Progress, total:
 
 
 def _chunks_of(entries: Iterable[Entry]) -> Iterator[bytes]:
+    from argosy.client.inputs.cutting import Cutter  # numpy takes 0.1 s, and most programs are small
+
     cutter = Cutter()
     for entry in entries:
         if entry.is_file and entry.size:

@@ -195,7 +195,7 @@ def test_a_script_without_a_first_line_is_the_shells(folder: Path, content: byte
 
 
 def test_memory_with_a_unit_is_suggested_in_mib(folder: Path) -> None:
-    assert "4096" in refused("My_primes.py", "--memory", "4GB")[1]
+    assert "4096" in refused("--dry-run", "My_primes.py", "--memory", "4GB")[1]
 
 
 def test_a_file_name_is_never_substituted(folder: Path) -> None:
@@ -257,7 +257,9 @@ def test_gpus_are_a_number_or_all(folder: Path) -> None:
 
 
 def test_faults_are_reported_by_option(folder: Path) -> None:
-    said = refused("My_primes.py", "${start}", "--gpus", "-1", "--with", "../x", "--range", "5:1", "--size", "3")
+    said = refused(
+        "--dry-run", "My_primes.py", "${start}", "--gpus", "-1", "--with", "../x", "--range", "5:1", "--size", "3"
+    )
     assert said[0] == "error: The command line has 4 faults; nothing was submitted."
     assert [line.strip().split(": ")[0] for line in said[1:]] == [
         "--with", "--gpus", "--range", "--range, --size, --items",

@@ -38,7 +38,12 @@ def environ_of(method: str, url: str, headers: dict[str, str], body: bytes = b""
     for name, value in {"Host": parts.netloc, **headers}.items():
         given[name.lower()] = [value]
     target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-    made = {"REQUEST_METHOD": method, "RAW_URI": target, "QUERY_STRING": parts.query, "argosy.headers": RequestHeaders(given)}
+    made = {
+        "REQUEST_METHOD": method,
+        "RAW_URI": target,
+        "QUERY_STRING": parts.query,
+        "argosy.headers": RequestHeaders(given),
+    }
     made |= {f"HTTP_{name.upper().replace('-', '_')}": value for name, [value] in given.items()}
     return {**made, "wsgi.input": io.BytesIO(body)}
 
