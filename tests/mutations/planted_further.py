@@ -171,7 +171,12 @@ def unregistered_are_not_counted(patch: Patch) -> None:
     check=scenario(UNJOINED, "test_a_minimum_size_is_tried_with_one_instance_too"),
 )
 def retries_buy_all(patch: Patch) -> None:
-    patch.setattr(orders, "trials_left", lambda moment: {})
+    patch.setattr(orders, "trials_left", lambda moment, first: {})
+
+
+@planted("as many instances of an AMI are bought as tasks need although none has ever joined", "first-order")
+def first_order_buys_all(patch: Patch) -> None:
+    patch.setattr(orders, "unproven", lambda moment: {})
 
 
 @planted(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
 
 from argosy.model.inbox import ScaleRequest
 from argosy.model.runs import RunStatus
@@ -19,9 +22,13 @@ class Broken(Controlled):
     """A cluster in which some instances never join. `cure` ends that."""
 
     def __init__(
-        self, types: Sequence[str], zones: Sequence[str], is_sick: Callable[[str], bool] = lambda zone: True
+        self,
+        types: Sequence[str],
+        zones: Sequence[str],
+        is_sick: Callable[[str], bool] = lambda zone: True,
+        **policy: Any,
     ) -> None:
-        super().__init__(types=types, zones=zones, max_instances=EIGHT)
+        super().__init__(types=types, zones=zones, max_instances=EIGHT, **policy)
         self.bill, self.usual = Bill(self.world), self.world.agent_behaviour
         self.world.agent_behaviour = lambda instance: (
             AgentBehaviour(registers=False) if is_sick(instance.zone) else self.usual(instance)
@@ -98,3 +105,27 @@ def test_a_minimum_size_is_tried_with_one_instance_too() -> None:
     cluster.cure()
     cluster.run_for(2 * HOUR_S)
     assert len(cluster.live_instances()) == 6
+
+
+def test_a_first_order_is_small_until_an_instance_joins() -> None:
+    cluster = Broken(("c5.xlarge", "m5.xlarge"), ZONES, first_order=2)
+    cluster.submit(80)
+    assert cluster.most_alive(60.0) == 2
+    said = cluster.explained()
+    assert "a first order: until an instance of the cpu AMI in us-east-1 has joined the cluster, no more" in said
+    assert cluster.most_alive(HOUR_S) == 2
+    assert cluster.bought() <= 6  # without the limit, 8 in the first order alone
+
+
+def test_a_first_order_delays_only_what_is_beyond_it_and_only_until_an_instance_joins() -> None:
+    def cluster(first_order: int) -> Controlled:
+        return Controlled(("c5.xlarge",), ZONES[:1], max_instances=EIGHT, first_order=first_order)
+
+    def took(its: Controlled, tasks: int, name: str = "first") -> float:
+        its.submit(tasks, run_id=f"{name}-261121-062733-k3f9")
+        return its.run_to_rest()
+
+    few, unlimited = cluster(2), cluster(0)
+    assert took(cluster(2), 8) == took(cluster(0), 8)
+    assert 0 < took(few, 24) - took(unlimited, 24) < 180
+    assert took(few, 24, "second") == pytest.approx(took(unlimited, 24, "second"), abs=10)

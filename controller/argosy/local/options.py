@@ -54,6 +54,7 @@ EAGER_POLICY = MappingProxyType(
         "foreign_patience_s": 3.0,
         "refusal_pause_s": 3.0,
         "register_patience_s": 60.0,
+        "first_order": 0,  # instances that never join cost nothing here
         "absence_s": 30.0,
         "takeover_s": 1.0,  # a controller that was killed sends nothing any more
         "stop_again_s": 15.0,

@@ -15,6 +15,7 @@ QuotaKey = tuple[str, str, str]  # cell, purchase, key of the quota family
 ShareKey = tuple[str, str]  # ("type", c5.xlarge) or ("cell", us-east-1)
 AT_ONCE = "growth: no more instances are ordered in one tick; the next tick continues"
 TRIAL = "a trial: the last instances in {} never joined the cluster, so one at a time is started there"
+FIRST = "a first order: until an instance of {} has joined the cluster, no more are started"
 RESERVED = "the Capacity Reservation {} has no further instance"
 _QUOTA = "the vCPU quota of "
 ROUNDING = 1e-9  # tolerance for sums of floats: a limit that is met exactly still admits an instance
@@ -71,7 +72,8 @@ class OrderLimits:
     usd_per_hour: float = math.inf  # the most that the added instances may cost
     usd_limit: str = ""  # which limit that comes from, for sentences
     purses: Mapping[str, Purse] = field(default_factory=dict)  # by the name that backlogs give
-    trials: Mapping[str, int] = field(default_factory=dict)  # by pool or cell, where the last ones never joined
+    trials: Mapping[str, int] = field(default_factory=dict)  # by pool, cell or AMI, where the last ones never joined
+    unproven: Mapping[str, str] = field(default_factory=dict)  # by pool, its AMI, of which none has ever joined
     reserved: Mapping[str, int] = field(default_factory=dict)  # by pool, what is left of each Capacity Reservation
     in_turn: bool = False  # whether each run buys only its share, so that one covered better takes from no other
 
@@ -110,22 +112,21 @@ class Headroom:
         self._cpu["cell", offer.cell] += offer.whole.cpu_units
         if self._vcpus and (key := quota_of(offer)) in self._vcpus:
             self._vcpus[key] -= vcpus_of(offer)
-        self._trials |= {where: self._trials[where] - 1 for where in self._trials.keys() & {offer.pool, offer.cell}}
+        self._trials |= {where: self._trials[where] - 1 for where in self._tried(offer)}
 
     def most(self, offer: Offer, choice: Choice) -> int:
         """How many more of the offer may be bought; 0 or more."""
         most = min(self.room, self._share_room("type", offer, choice), self._share_room("cell", offer, choice))
-        both = (offer.cell, offer.pool) if self._trials else ()
-        tried = [self._trials[where] for where in both if where in self._trials]
+        tried = [self._trials[where] for where in self._tried(offer)]
         return max(0, min(most, self._quota_room(offer), self._usd_room(offer), *tried))
 
     def why_none(self, offer: Offer, choice: Choice) -> str:
         """The limit that stops one more; "" if none does."""
         if self.room <= 0:
             return self._limits.instances_limit
-        for where in (offer.cell, offer.pool):
-            if self._trials.get(where, 1) <= 0:
-                return TRIAL.format(where) if where in self._limits.trials else RESERVED.format(where)
+        if where := next((where for where in self._tried(offer) if self._trials[where] <= 0), ""):
+            words = TRIAL if where in self._limits.trials else RESERVED
+            return (FIRST if where == self._limits.unproven.get(offer.pool) else words).format(where)
         if self._usd_room(offer) <= 0:
             return self._limits.usd_limit
         if self._quota_room(offer) <= 0:
@@ -134,6 +135,13 @@ class Headroom:
             if self._share_room(axis, offer, choice) <= 0:
                 return setting
         return ""
+
+    def _tried(self, offer: Offer) -> tuple[str, ...]:
+        """The cell, pool and AMI, as far as they limit it."""
+        if not self._trials:
+            return ()
+        where = offer.cell, offer.pool, self._limits.unproven.get(offer.pool, "")
+        return tuple(each for each in where if each in self._trials)
 
     def _usd_room(self, offer: Offer) -> int:
         if math.isinf(self._usd):

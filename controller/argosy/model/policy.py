@@ -22,6 +22,9 @@ SYSTEM_DISK_GIB = 30  # of it, for the AMI, Docker and images; tasks that ask fo
 BRIDGE_PORTS = 1_023
 
 
+FIRST_ORDER = 10  # instances of an AMI that a deployment orders until one has joined the cluster
+
+
 class VcpuQuota(NamedTuple):
     """How many vCPUs of a quota family we may use at once in a cell, by one purchase option."""
 
@@ -96,6 +99,7 @@ class Policy:
     max_usd_per_hour: float = math.inf  # price caps: offers above this hourly price are not bought,
     max_usd_per_vcpu_hour: float = math.inf  # nor those above this price for each vCPU, of types without GPUs,
     max_usd_per_gpu_hour: float = math.inf  # or for each GPU
+    first_order: int = 0  # most instances on their way of an AMI of which none has joined in its cell; 0 = no limit
     max_unregistered: int = 3  # after this many in a row, their pool is avoided for `cool_off_max_s`
     hand_over_s: float = 80.0  # of a warning's 120: a service's task serves on for this long, then it is stopped
     warning_patience_s: float = 600.0  # a warning is for two minutes: one that has not come true by then is ignored

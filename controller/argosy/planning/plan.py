@@ -22,14 +22,16 @@ from argosy.planning.forecast import PULL_BYTES_PER_S, Forecast, at_risk_s
 from argosy.planning.question import PlanQuestion
 from argosy.planning.relaxations import relaxations
 from argosy.scheduler.buying.reasons import market_answer
+from argosy.scheduler.buying.trial_instances import unproven
 from argosy.scheduler.placing.spare_room import spare_batches
 from argosy.scheduler.turns.asks import batch_of, shunned_by
 
 
 def plan_run(question: PlanQuestion) -> dict[str, Any]:
     """The reply of PlanRun. Money in US dollars, unrounded; null means that nothing can be bought."""
-    moment = question.moment
-    question = replace(question, moment=replace(moment, policy=_measured(moment.policy, moment.state)))
+    moment, first = question.moment, question.moment.policy.first_order
+    policy = replace(_measured(moment.policy, moment.state), first_order=0)  # it would hide what the rest buys
+    question = replace(question, moment=replace(moment, policy=policy))
     found = question.forecast(question.terms)
     is_short = not found.possible
     if is_short:
@@ -68,7 +70,11 @@ def plan_run(question: PlanQuestion) -> dict[str, Any]:
         "startUp": _start_up(question, found),
         "rejected": _rejected_pools(question),
         "relaxations": relaxations(question, found),
-        "assumptions": [*_assumptions(question, found), *_of_headroom(headroom_usd)],
+        "assumptions": [
+            *_assumptions(question, found),
+            *_of_first_order(question, found, first),
+            *_of_headroom(headroom_usd),
+        ],
         "warnings": _warnings(question, found, is_short),
     }
 
@@ -135,6 +141,18 @@ def _headroom_usd_per_hour(question: PlanQuestion) -> float | None:
     order = buy([Backlog(each, limits) for each in wanted], offers, OrderLimits(policy.max_instances))
     prices = {(each.pool, each.purchase): each.price_usd_per_hour for each in offers}
     return None if order.uncovered else sum(prices[name] * count for name, count in order.instances.items())
+
+
+def _of_first_order(question: PlanQuestion, found: Forecast, most: int) -> list[str]:
+    """That not all of it is ordered at once, where no instance has ever joined. most: as Policy.first_order."""
+    moment, _ = question.on_copy(question.terms)
+    new = unproven(replace(moment, policy=replace(moment.policy, first_order=most)))
+    count = sum(each.instances for each in found.bought if each.offer.pool in new)
+    wait_s = moment.policy.boot_s
+    said = (
+        f"no instance has joined yet, so {most} are ordered first, the rest when one has: {wait_s:,.0f} s, not counted"
+    )
+    return [said] if count > most else []
 
 
 def _of_headroom(usd: float | None) -> list[str]:

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from argosy.catalogue.lookup import is_offered_in, load_catalogue, offered
-from argosy.model.policy import Policy, VcpuQuota
+from argosy.model.policy import FIRST_ORDER, Policy, VcpuQuota
 from argosy.settings.defaults import DEFAULT_CPU_TYPES, DEFAULT_GPU_TYPES, DEFAULT_ZONES
 from argosy.settings.headroom import HeadroomSize
 from argosy.settings.stage import MAIN, STAGE, prefix_of_stage
@@ -291,7 +291,7 @@ class Settings(SettingsModel):
             data_cell=self.region,  # where the results bucket is, and the registry of the images
             public_addresses=self.subnets == "public",
         )
-        return replace(policy, **dict[str, Any](self.price_caps.to_policy()))
+        return replace(policy, first_order=FIRST_ORDER, **dict[str, Any](self.price_caps.to_policy()))
 
     def to_json(self) -> str:
         """Compact JSON without defaults, for ARGOSY_SETTINGS; `from_json` restores an equal value."""

@@ -82,6 +82,17 @@ def test_the_price_of_room_for_further_tasks_is_told_beside_the_runs_cost() -> N
     assert without["headroomUsdPerHour"] is None
 
 
+def test_a_first_order_is_told_and_the_forecast_is_of_all_that_is_bought() -> None:
+    state, policy = state_with(fleet("c5.xlarge")), replace(POLICY, first_order=2)
+    reply = planned(state, policy=policy)
+    assert reply["instances"] == planned(state)["instances"]
+    assert any(
+        "so 2 are ordered first, the rest when one has: 100 s, not counted" in each for each in reply["assumptions"]
+    )
+    next(iter(state.pools.values())).registered_memory_mib = 7_000
+    assert not any("ordered first" in each for each in planned(state, policy=policy)["assumptions"])
+
+
 def test_the_warnings_of_a_submission_are_in_the_plan_too() -> None:
     assert "the image is for CPUs" in planned(state_with(*CPU), notes=("the image is for CPUs",))["warnings"]
     assert planned(state_with(*CPU))["warnings"] == []

@@ -27,7 +27,7 @@ from argosy.placement.fitness import Fitness
 from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.purchase_shares import Demand, Due, due_instances
 from argosy.scheduler.buying.reasons import DEPLOYMENT, HELD_BY, why_nothing_is_bought
-from argosy.scheduler.buying.trial_instances import reserved_left, trials_left
+from argosy.scheduler.buying.trial_instances import reserved_left, trials_left, unproven
 from argosy.scheduler.placing.places import Places, RunPlaces, group_is_running
 from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM
 from argosy.scheduler.turns.caps import quotas_of, usd_of_all, vcpus_left
@@ -201,7 +201,7 @@ def _part(backlog: Backlog, tasks: int, shut: frozenset[QuotaKey]) -> Backlog:
 def order_limits(moment: Moment) -> OrderLimits:
     """How many instances the deployment may still add now, and its other limits."""
     policy, quotas = moment.policy, bool(moment.policy.vcpu_quotas)
-    left, usd = moment.instances_left(), moment.state.sharing.usd_per_hour
+    left, usd, first = moment.instances_left(), moment.state.sharing.usd_per_hour, unproven(moment)
     return OrderLimits(
         instances=min(policy.growth_per_tick, left),
         max_type_share=policy.max_type_share,
@@ -213,7 +213,8 @@ def order_limits(moment: Moment) -> OrderLimits:
         usd_per_hour=math.inf if math.isinf(usd) else max(0.0, usd - usd_of_all(moment)),
         usd_limit=DEPLOYMENT_USD.format(usd),
         reserved=reserved_left(moment),
-        trials=trials_left(moment) if any(pool.unregistered for pool in moment.state.pools.values()) else {},
+        trials=trials_left(moment, first),
+        unproven=first,
     )
 
 

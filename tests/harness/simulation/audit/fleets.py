@@ -1,11 +1,11 @@
 """The targets of fleets, and the image that new instances start from.
 
-I7: no fleet's target exceeds the limits or the orders. I10: only the deployment's own fleets
-are changed. R14: no target is left at rest. `kill`: no target is raised after teardown, except by a process that was
-paused before its call and sends it later than a teardown can wait for. The order of that process ends with the fleets,
-which the stack deletes next; the checks at rest find any instance that is left. `image`: some minutes after a
-deployment has made a new version of the launch templates, every instance that starts has its image. `waste`
-(`instances`) checks that instances of the previous version keep their tasks.
+I7: no fleet's target exceeds the limits or the orders. I10: only the deployment's own fleets are changed. `first`:
+until an instance of an AMI has joined, few are ordered. R14: no target is left at rest. `kill`: no target is raised
+after teardown, except by a process that was paused before its call and sends it later than a teardown can wait for.
+The order of that process ends with the fleets, which the stack deletes next; the checks at rest find any instance
+that is left. `image`: some minutes after a deployment has made a new version of the launch templates, every instance
+that starts has its image. `waste` (`instances`) checks that instances of the previous version keep their tasks.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.catalogue.lookup import image_of
 from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.model.tasks import TERMINAL
 from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
@@ -23,6 +24,11 @@ JSON = dict[str, Any]
 
 
 _LEFT = ("GONE", "RELEASING")
+
+
+def _ami(fleet: Ec2Fleet) -> tuple[str, str]:
+    """Of its instances: the cell, and which of the cell's AMIs."""
+    return fleet.pools[0].zone[:-1], image_of(fleet.pools[0].instance_type)
 
 
 class FleetChecker(Checker):
@@ -48,6 +54,7 @@ class FleetChecker(Checker):
             facts.violated("I10", f"{fleet.fleet_id} is not ours and was steered", fleet.fleet_id)
         if facts.one_controller:
             self._check_allowed(fleet)
+            self._check_first_order(fleet)
         replaced = any(not each.is_live and each.pools == fleet.pools for each in fleets)
         sentence = self.unordered_raise(facts.stored, fleet)
         if sentence and facts.one_controller and not replaced:
@@ -87,6 +94,20 @@ class FleetChecker(Checker):
         if fleet.total_target > len(fleet.members) and held + missing > most:
             sentence = f"{missing} more instances are ordered besides {held}, {most} are allowed"
             facts.violated("I7", sentence, fleet.fleet_id)
+
+    def _check_first_order(self, fleet: Ec2Fleet) -> None:
+        """Until an instance of an AMI has joined in its cell, few are on their way there."""
+        facts, most, known = self.facts, self.facts.policy.first_order, self.facts.stored.instances
+        alike = [each for each in facts.regions.fleets() if each.is_live and _ami(each) == _ami(fleet)]
+        stored = [each for each in facts.stored.pools.values() if each["registered_memory_mib"]]
+        if not most or _ami(fleet) in {(each["cell"], image_of(each["instance_type"])) for each in stored}:
+            return
+        missing = sum(max(0, each.total_target - len(each.members)) for each in alike if fleet_is_ours(each))
+        names = [name for each in alike if fleet_is_ours(each) for name in each.members if name in known]
+        over = ("released_at", "cordon", "interrupted_at", "registered_at")
+        missing += sum(not any(known[name][each] for each in over) for name in names)
+        if fleet.total_target > len(fleet.members) and missing > most:
+            facts.violated("first", f"{missing} instances of an AMI of which none has joined, {most} may be ordered")
 
     def unordered_raise(self, stored: StoredState, fleet: Ec2Fleet) -> str:
         """The fault of the fleet's new target; "" = nothing.

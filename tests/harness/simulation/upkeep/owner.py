@@ -28,6 +28,7 @@ READ_OTHERWISE = 0.35  # share of readings in a trial that has any
 MOST_TASKS, MOST_TASKS_OF = 3, ("*", "c5.*", "g*")  # an instance has 4 vCPUs, so up to 4 tasks fill it
 
 
+MOST_FIRST = 3  # instances of a first order
 MOST_SPARE, MOST_SPARE_CPU, SPARE_GPUS = 4, 1024, 0.2  # places; cpu units of half of one; share of trials with GPUs
 
 
@@ -41,6 +42,8 @@ class Owner:
     def policy(self, plan: TrialPlan, largest: int) -> Policy:
         """With the owner's quotas and limits. largest: vCPUs of the largest type."""
         policy = self.set_headroom(replace(plan.policy, max_instances=plan.instances))
+        if self._faults.strikes("first-order"):
+            policy = replace(policy, first_order=1 + int(MOST_FIRST * self._world.share("first order")))
         return self.set_most_tasks(self.set_quotas(policy, largest))
 
     def set_headroom(self, policy: Policy) -> Policy:
