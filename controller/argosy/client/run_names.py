@@ -56,20 +56,24 @@ def runs_meant(api: RunsListed, wanted: str) -> RunsMeant:
 
 
 def run_id_of(api: RunsListed, wanted: str) -> str:
-    """The id of the run. A whole id is not looked up; a name means the newest run of that name.
+    """The id of the run. A whole id is not looked up; a name means the newest run of that name, `last` the newest run
+    that is no service's, if there is one.
 
     Raises InvalidInput if no run, or more than one, matches, and what the api raises.
     """
     if is_run_id(wanted):
         return wanted
-    return _among(api.runs(1 if wanted == LAST else SEARCHED)["runs"], wanted)
+    runs = api.runs(1 if wanted == LAST else SEARCHED)["runs"]
+    if wanted == LAST and runs and runs[0].get("environment"):
+        runs = api.runs(SEARCHED)["runs"]
+    return _among(runs, wanted)
 
 
 def _among(runs: Sequence[Mapping[str, Any]], wanted: str) -> str:
     if wanted == LAST:
         if not runs:
             raise InvalidInput("No run has been submitted to this deployment yet.")
-        return str(runs[0]["runId"])
+        return str(next((each for each in runs if not each.get("environment")), runs[0])["runId"])
     for view in runs:
         if wanted in (view["name"], view["runId"]):
             return str(view["runId"])

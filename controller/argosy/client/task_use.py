@@ -51,7 +51,7 @@ class MeasuredTask(MeasuredAttempt):
 
     def to_json(self) -> dict[str, Any]:
         figures = {"meanVcpus": self.mean_vcpus, "peakVcpus": self.peak_vcpus, "peakMemoryMib": self.peak_mib}
-        columns = {"at": self.at, "vcpus": self.vcpus, "memoryMib": self.memory_mib}
+        columns = {"at": list(self.at), "vcpus": list(self.vcpus), "memoryMib": list(self.memory_mib)}
         return {"index": self.index, "attempt": self.attempt, **figures, **columns}
 
 

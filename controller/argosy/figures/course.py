@@ -77,7 +77,8 @@ def _stacked(key: str, title: str, unit: str, course: CourseColumns, kinds: Sequ
     frame = _frame(course.low, axes.counts(float(np.nanmax(total, initial=0.0))), unit, f"{title}, by kind.")
     layers = [svg.Layer(name, colour, values, _whole(values[-1])) for name, colour, values in rows]
     table = _table(course, [(name.capitalize(), values, _whole) for name, _, values in rows])
-    return Figure(key, title, note=_damage(course), picture=svg.areas(frame, course.at, layers), table=table)
+    picture = svg.areas(frame, course.at, layers, steps=True)
+    return Figure(key, title, note=_damage(course), picture=picture, table=table)
 
 
 def _shares(course: CourseColumns) -> Figure:
@@ -92,7 +93,7 @@ def _shares(course: CourseColumns) -> Figure:
     axis = axes.Axis(0.0, 1.0, [(share / 100, f"{share} %") for share in (0, 25, 50, 75, 100)])
     frame = _frame(course.low, axis, "of all instances", "Shares of CPU, memory and GPUs in use.")
     table = _table(course, [(layer.name, layer.values, _percent) for _, layer in drawn])
-    return Figure(key, title, picture=svg.lines(frame, drawn), table=table)
+    return Figure(key, title, picture=svg.lines(frame, drawn, steps=True), table=table)
 
 
 def _spending(course: CourseColumns) -> Figure:
@@ -100,7 +101,7 @@ def _spending(course: CourseColumns) -> Figure:
     top = float(np.nanmax(usd, initial=0.0))
     frame = _frame(course.low, axes.dollars(top), "US dollars an hour", f"US dollars per hour: {money(top)} at most.")
     layer = svg.Layer("all instances", "useful", usd, f"{money(float(np.nan_to_num(usd[-1])))} an hour")
-    picture = svg.areas(frame, course.at, [layer])
+    picture = svg.areas(frame, course.at, [layer], steps=True)
     return Figure("spending", "Cost per hour", picture=picture, table=_table(course, [("$ an hour", usd, money)]))
 
 

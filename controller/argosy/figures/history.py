@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any
 
@@ -156,6 +157,15 @@ def rows_of_attempts(pages: Sequence[JSON]) -> Iterator[dict[str, Any]]:
             "stoppedAt": origin + stopped if stopped else None,
             "pullSeconds": pulled or None,
         }
+
+
+def dated(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The same attempt with its times as texts, such as `2026-11-21T06:00:00.000Z`."""
+    return {**row, "startedAt": _iso(row["startedAt"]), "stoppedAt": _iso(row["stoppedAt"])}
+
+
+def _iso(at: float | None) -> str | None:
+    return None if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
 _COLUMNS = {

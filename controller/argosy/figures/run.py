@@ -22,6 +22,7 @@ STATES = ("succeeded", "running", "starting", "queued", "failed", "cancelled")
 SERVICE = "service"  # a fact: the name of the environment that the run is a revision of
 QUEUE = "queue"  # a fact: the name of the queue that it was submitted to
 _BARS = 32
+_ORDERS_SHOWN = 50
 _FATES = (
     (Fate.SUCCEEDED, "succeeded", "succeeded"),
     (Fate.FAILED, "failed", "failed"),
@@ -277,7 +278,7 @@ def programs(view: View) -> Figure:
         for each, usd in zip(view["programs"], spending.by_program(view), strict=True)
     ]
     heads = (">Version", "Uploaded", "Digest", ">Attempts", ">Results", ">Task time", ">Cost, by time")
-    return Figure("programs", "Versions of the program", table=Table(heads, rows))
+    return Figure("programs", "Versions of the program", table=Table(heads, rows, stacks=True))
 
 
 def bought(history: View | None) -> Figure:
@@ -296,12 +297,12 @@ def bought(history: View | None) -> Figure:
             "" if each["usdPerHour"] is None else money(each["usdPerHour"]),
             each["why"],
         )
-        for each in reversed(orders)
+        for each in orders[: -_ORDERS_SHOWN - 1 : -1]
     ]
     heads = (">After", "Instances", "Purchase", ">Ordered", ">Ran its tasks", ">$ an hour each", "Why")
-    left_out = (history or {}).get("ordersLeftOut", 0)
-    note = f"{counted(len(orders) + left_out, 'order')} for all runs whose tasks had no place at the time."
-    return Figure(key, title, note=note, table=Table(heads, rows, left=left_out), wide=True)
+    count = len(orders) + (history or {}).get("ordersLeftOut", 0)
+    note = f"{counted(count, 'order')} for all runs whose tasks had no place at the time."
+    return Figure(key, title, note=note, table=Table(heads, rows, left=count - len(rows), stacks=True), wide=True)
 
 
 def _lanes(view: View, history: View | None, attempts: Attempts | None) -> Figure:

@@ -70,12 +70,14 @@ class Frame:
     low: bool = False
 
 
-def areas(frame: Frame, at: Floats, series: Sequence[Layer]) -> Markup:
-    """Stacked, the first at the bottom. at: shape (samples,). Where a value is not a number there is a gap."""
+def areas(frame: Frame, at: Floats, series: Sequence[Layer], *, steps: bool = False) -> Markup:
+    """Stacked, the first at the bottom. at: shape (samples,). steps: a value holds until the next. Where one is not a
+    number there is a gap."""
+    at = np.repeat(at, 2)[1:] if steps else at
     below = np.zeros(len(at))
     shapes = []
     for each in series:
-        above = below + each.values
+        above = below + (np.repeat(each.values, 2)[:-1] if steps else each.values)
         if np.nan_to_num(each.values).any():
             pieces = (_band(frame, at[piece], below[piece], above[piece]) for piece in _known(above))
             shapes.append(_shape("".join(pieces), each, "area"))

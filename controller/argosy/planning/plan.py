@@ -201,12 +201,12 @@ def _of_an_interruption(question: PlanQuestion, found: Forecast) -> str:
     usd_a_second = found.expected.cost_usd / max(1.0, question.task_count * task_s)
 
     def lost(seconds: float) -> str:
-        return f"{seconds / 2:,.0f} s of a task (${seconds / 2 * usd_a_second:.3g})"
+        return f"{seconds / 2:,.3g} s of a task (${seconds / 2 * usd_a_second:.5f})"
 
     said = f"an interruption repeats about {lost(at_risk_s(question.terms, task_s))}"
     if not every_s:
-        return f"{said}; with `checkpoint.everySeconds`, half of that interval"
-    return f"{said}; without `checkpoint.everySeconds` it would be {lost(task_s)}" if every_s < task_s else said
+        return f"{said}; with checkpoint.everySeconds, half of that interval"
+    return f"{said}; without checkpoint.everySeconds it would be {lost(task_s)}" if every_s < task_s else said
 
 
 def _warnings(question: PlanQuestion, found: Forecast, is_short: bool) -> list[str]:

@@ -241,11 +241,11 @@ class RunHandle:
 
     def attempts(self) -> list[dict[str, Any]]:
         """Every attempt that it had: index, attempt, outcome, exitCode, reason, instance, startedAt, stoppedAt and
-        pullSeconds. Times are epoch seconds, None if there is none yet."""
-        from argosy.figures.history import rows_of_attempts
+        pullSeconds. Times are texts as in `argosy attempts --json`, None if there is none yet."""
+        from argosy.figures.history import dated, rows_of_attempts
 
         with explained():
-            return list(rows_of_attempts(list(self._attempt_pages())))
+            return list(map(dated, rows_of_attempts(list(self._attempt_pages()))))
 
     def use(self) -> list[dict[str, Any]]:
         """What the attempts that were measured last used, 20 at most: index, attempt, meanVcpus, peakVcpus,

@@ -204,7 +204,9 @@ VIEWS: dict[str, tuple[tuple[str, ...], World, tuple[str, ...]]] = {
     ),
     "attempts": (
         ("attempts", RUN_ID, "--task", "123456"),
-        World().answers("DescribeTask", {"attempts": [ATTEMPT], "attemptsLeftOut": 0, "damaged": 0}),
+        World()
+        .answers("DescribeTask", {"attempts": [ATTEMPT], "attemptsLeftOut": 0, "damaged": 0})
+        .answers("DescribeRun", run_view()),
         ("123456", "failed", "139"),
     ),
     "catalogue": (("catalogue", "--type", "g4dn.*"), World(), ("g4dn.12xlarge", "3.9120")),

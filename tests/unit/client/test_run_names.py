@@ -22,7 +22,12 @@ class Listed:
 
     def runs(self, limit: int) -> dict[str, Any]:
         self.asked.append(limit)
-        return {"runs": [{"runId": each, "name": each.split("-")[0]} for each in self.ids[:limit]]}
+        return {"runs": [view(each) for each in self.ids[:limit]]}
+
+
+def view(run_id: str) -> dict[str, Any]:
+    name = run_id.split("-", maxsplit=1)[0]
+    return {"runId": run_id, "name": name, "environment": name if name == "web" else None}
 
 
 @pytest.mark.parametrize(
@@ -59,6 +64,14 @@ def test_an_unknown_run_is_reported_with_a_suggestion(wanted: str, meant: str) -
     assert "argosy runs" in refused.value.next_step
 
 
+def test_the_last_run_is_no_services_unless_there_is_no_other() -> None:
+    services = ["web-261121-070000-0002", "web-261121-065900-0001"]
+    api = Listed(*services, OLDER)
+    assert run_id_of(api, "last") == OLDER
+    assert api.asked == [1, SEARCHED]
+    assert run_id_of(Listed(*services), "last") == services[0]
+
+
 def test_before_the_first_run_there_is_no_last_one() -> None:
     with pytest.raises(InvalidInput, match="No run has been submitted"):
         run_id_of(Listed(), "last")
@@ -91,7 +104,7 @@ class OfEnvironment(Listed):
         ("sweep", RunsMeant((NEWEST, OLDER), "sweep")),
         ("digits", RunsMeant((OTHER,))),
         ("sweep-261120", RunsMeant((OLDER,))),
-        ("last", RunsMeant((NEWEST,))),
+        ("last", RunsMeant((OTHER,))),
         (OLDER, RunsMeant((OLDER,))),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,16 @@ def test_between_samples_there_is_rest_or_a_hole(at_rest: bool, between: float) 
     course = course_of(told([3300, 3000, 600, 300], [gap]))
     assert course.at.tolist() == [-3300, -3000, -3000, -600, -600, -300]
     assert np.array_equal(course.values["spot"], [1, 1, between, between, 1, 1], equal_nan=True)
+
+
+def test_a_level_holds_until_the_next_sample_and_is_no_ramp() -> None:
+    drawn = str(
+        figure_of(told([3000, 600], queued=[0, 60], running=[0, 0], starting=[0, 0]), "tasks-over-time").picture
+    )
+    path = re.search(r'class="area [^"]*queued[^"]*"[^>]* d="([^"]*)"|d="([^"]*)"[^>]*class="[^"]*queued', drawn)
+    assert path is not None, drawn
+    corners = len(re.findall(r"[ML]", path[1] or path[2]))
+    assert corners == 2 * 3  # above and below: the first, where it ends, and the second
 
 
 def test_interruptions_are_counted_by_time_and_none_twice() -> None:

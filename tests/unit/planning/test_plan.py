@@ -351,10 +351,10 @@ def of_an_interruption(reply: Any) -> str:
 def test_a_plan_says_what_an_interruption_costs_with_checkpoints_and_without() -> None:
     without = of_an_interruption(planned(state_with(*CPU)))
     assert without.startswith("an interruption repeats about 50 s of a task ($")
-    assert without.endswith("); with `checkpoint.everySeconds`, half of that interval")
+    assert without.endswith("); with checkpoint.everySeconds, half of that interval")
     saved = of_an_interruption(planned(state_with(*CPU), checkpoint={"everySeconds": 20}))
     assert saved.startswith("an interruption repeats about 10 s of a task ($")
-    assert "; without `checkpoint.everySeconds` it would be 50 s of a task ($" in saved
+    assert "; without checkpoint.everySeconds it would be 50 s of a task ($" in saved
 
 
 def test_a_forecast_of_a_run_with_checkpoints_repeats_less_work() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import argosy
 from argosy.sdk.looking import AWS_INTERVAL_S, LOCAL_INTERVAL_S
 from tests.fakes.cli import FAILURE, OUTPUT, RUN_ID, World, api_error, ended, refusal, run_view, tasks
 from tests.fakes.histories import history
+from tests.fakes.looks import use
 from tests.fakes.sdk import client_of
 
 FAILED = ended("PARTIAL", tasks=tasks(succeeded=17, failed=1), failures=[FAILURE], statusReason="1 task failed")
@@ -192,6 +194,16 @@ def test_all_attempts_are_rows() -> None:
     }
     assert {row["outcome"] for row in rows} <= {"succeeded", "failed", "interrupted", "lost", "running", "cancelled"}
     assert view["attempts"] >= 40
+    typed = World().answers("ListAttempts", *pages).answers("DescribeRun", view)
+    assert rows == sorted(typed.document("attempts", RUN_ID)["attempts"], key=rows.index)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]{12}Z", row["startedAt"]) for row in rows)
+
+
+def test_use_is_that_of_the_attempts_that_were_measured() -> None:
+    world = World().answers("DescribeRun", run_view())
+    world.objects.put(f"s3://argosy-results/{RUN_ID}/attempts/use/0000003/2.json", use())
+    [row] = run_of(world).use()
+    assert (row["index"], row["attempt"], row["peakVcpus"], row["memoryMib"]) == (3, 2, 0.4, [100, 310, 250])
 
 
 def page_world() -> World:

@@ -168,7 +168,8 @@ def instances(
     from argosy.cli.console import PlainText
 
     if found["instances"]:
-        session.console.print(views.instance_table(found["instances"], session.tools.now()))
+        shown = sorted(found["instances"], key=lambda each: each["status"] == "GONE")  # the ended ones last
+        session.console.print(views.instance_table(shown, session.tools.now()))
     for line in views.without_work(found["instances"]):
         session.console.print(line)
     for each in found["instances"]:

@@ -87,7 +87,9 @@ def _print_saved(session: Session, saved: list[SavedCheckpoint]) -> None:
 
 
 def _document(shown: Iterable[JSON], chosen: int, found: _RowsOfRun) -> JSON:
-    rows = [{**row, "startedAt": _iso(row["startedAt"]), "stoppedAt": _iso(row["stoppedAt"])} for row in shown]
+    from argosy.figures.history import dated
+
+    rows = [dated(row) for row in shown]
     left_out = chosen - len(rows)
     return {"attempts": rows, "leftOut": left_out, "notRead": found.not_read, "damaged": found.damaged}
 
@@ -162,10 +164,6 @@ class _RowsOfRun:
 
 def _epoch(iso: str | None) -> float | None:
     return None if iso is None else datetime.fromisoformat(iso).timestamp()
-
-
-def _iso(at: float | None) -> str | None:
-    return None if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
 def _table(rows: Iterable[JSON]) -> PlainTable:

@@ -105,12 +105,11 @@ def copy_results(session: Session, view: Any, folder: Path | None, partial: bool
         raise _leaves_none(session, view)
     done = None
     if folder is not None:
-        is_new = not folder.exists()
-        done = download(s3, files if layout == "s3" else by_task(files, layout == "flat"), folder)
-        if is_new:
-            (folder / ".argosyignore").write_text(NOT_UPLOADED)
-        if manifest is not None and layout == "s3":
-            (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+        chosen = files if layout == "s3" else by_task(files, layout == "flat")
+        try:
+            done = _copied(s3, chosen, folder, manifest if layout == "s3" else None)
+        except OSError as fault:
+            raise CliError(f"{fault.filename or folder} cannot be written: {fault.strerror or fault}.") from fault
     if session.wants_json:
         shown = files if done is None else done.files
         session.print_json({**_document(view, shown, folder), "manifest": manifest})
@@ -118,6 +117,16 @@ def copy_results(session: Session, view: Any, folder: Path | None, partial: bool
     _print(session, view, files, folder)
     if folder is not None and done is not None and files:
         session.console.print(_said_of(done, folder))
+
+
+def _copied(s3: Any, files: Sequence[ResultFile], folder: Path, manifest: Any) -> Downloaded:
+    is_new = not folder.exists()
+    done = download(s3, files, folder)
+    if is_new:
+        (folder / ".argosyignore").write_text(NOT_UPLOADED)
+    if manifest is not None:
+        (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    return done
 
 
 def _said_of(done: Downloaded, folder: Path) -> str:

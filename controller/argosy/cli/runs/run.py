@@ -177,6 +177,10 @@ def _check(session: Session, ending: Ending, result: str | None) -> None:
         raise CliError(
             "--merge - and --out would both write to standard output.", next_step="name a file to merge into"
         )
+    if ending.merge not in (None, "-") and not (folder := Path(str(ending.merge)).absolute().parent).is_dir():
+        raise CliError(f"--merge {ending.merge} cannot be written at the end: {folder} is no folder.")
+    if ending.out is not None and ending.out.exists() and not ending.out.is_dir():
+        raise CliError(f"--out {ending.out} cannot be written at the end: it is a file.", next_step="name a folder")
 
 
 _OPTIONS = {

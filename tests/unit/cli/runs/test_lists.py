@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.fakes.cli import RUN_ID, World, api_error, instance, task_row
@@ -68,6 +69,12 @@ def test_the_filters_of_instances_are_asked_for_and_the_instances_shown() -> Non
     }
     assert "i-0a1b2c3d4e5f60718" in said
     assert said.endswith("1 instance.\n")
+
+
+def test_instances_that_have_ended_come_last() -> None:
+    rows = [instance(status="GONE"), instance(instanceId="i-0b"), instance(status="GONE", instanceId="i-0c")]
+    said = World().answers("ListInstances", page("instances", rows)).argosy("instances").stdout
+    assert re.findall("GONE|ACTIVE", said) == ["ACTIVE", "GONE", "GONE"]
 
 
 def test_nothing_that_fits_is_a_count_of_none() -> None:

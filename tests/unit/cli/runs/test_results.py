@@ -73,6 +73,15 @@ def test_a_download_copies_what_the_manifest_names(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("option", ["--out", "--download"])
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, option: str) -> None:
+    (tmp_path / "a file").touch()
+    for folder, why in (("a file", "File exists"), ("a file/below", "Not a directory")):
+        result = finished().argosy("results", RUN_ID, option, str(tmp_path / folder))
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == f"error: {tmp_path / folder} cannot be written: {why}.\n"
+
+
 def test_without_download_it_says_where_they_are() -> None:
     lines = finished().argosy("results", RUN_ID).stdout.splitlines()
     assert lines[1:] == [

@@ -229,6 +229,8 @@ def test_a_folder_elsewhere_is_named_in_full(folder: Path, tmp_path: Path) -> No
         (["My_primes.py", "--detach", "--out", "x"], "error: --detach does not wait for results"),
         (["My_primes.py", "--result", "none", "--merge", "x"], "error: --result none leaves no results"),
         (["My_primes.py", "--merge", "-", "--out", "x"], "error: --merge - and --out would both write"),
+        (["My_primes.py", "--merge", "nowhere/x.csv"], "error: --merge nowhere/x.csv cannot be written at the end"),
+        (["My_primes.py", "--out", "notes.txt"], "error: --out notes.txt cannot be written at the end: it is a file"),
     ],
 )
 def test_an_impossible_option_is_one_sentence(folder: Path, words: list[str], said: str) -> None:
