@@ -141,9 +141,13 @@ def test_an_attempt_over_its_time_is_stopped(local: Cluster) -> None:
 def test_cancelling_stops_what_runs_and_leaves_nothing_behind(local: Cluster) -> None:
     run_id = local.submit(["write", "${part}", "60"], 8)
     local.until(lambda: local.ask("DescribeRun", runId=run_id)["tasks"]["running"])
+    local.ask("CancelRun", runId=run_id, tasks=[[0, 0], [7, 7]])
+    local.until(lambda: local.ask("DescribeRun", runId=run_id)["tasks"]["cancelled"] == 2)
+    assert local.ask("DescribeRun", runId=run_id)["tasks"]["running"]
     local.ask("CancelRun", runId=run_id, reason="enough")
     view = local.finished(run_id)
     assert (view["status"], view["statusReason"]) == ("CANCELLED", "cancelled: enough")
+    assert "the task was cancelled" in view["taskList"][0]["reason"]
     assert {task["lastStatus"] for task in local.ecs_tasks(run_id)} == {"STOPPED"}
     assert "_FAILED" in local.keys(run_id)
 

@@ -63,6 +63,7 @@ class CalledRun:
     codes: dict[int, int] = field(default_factory=dict)
     said: dict[int, str] = field(default_factory=dict)
     cancelled: bool = False
+    cancelled_tasks: list[list[int]] = field(default_factory=list)
 
     def view(self) -> dict[str, Any]:
         total, codes = self.spec["array"]["size"], dict(self.codes)
@@ -141,7 +142,9 @@ class CallingWorld:
         return {"index": index, "attempts": [{"attempt": 1, **run.why(run.codes[index]), **place}]}
 
     def _cancel(self, request: dict[str, Any]) -> dict[str, Any]:
-        self.runs[request["runId"]].cancelled = True
+        run = self.runs[request["runId"]]
+        run.cancelled_tasks += request.get("tasks", ())
+        run.cancelled = run.cancelled or "tasks" not in request
         return self.runs[request["runId"]].view()
 
     def _unpack(self, job: str, program: Path) -> None:

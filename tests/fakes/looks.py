@@ -171,8 +171,8 @@ class Api:
         found += [{**about, "attempt": 1 + len(found), "reason": None, "exitCode": None} | self.live]
         return {"runId": run_id, "index": index, "status": "FAILED", "attempts": found, "attemptsLeftOut": 0}
 
-    def cancel(self, run_id: str, reason: str | None, dependents: bool = False) -> JSON:
-        self.asked.append(f"cancel {run_id} {reason}")
+    def cancel(self, run_id: str, reason: str | None, dependents: bool = False, tasks: Any = ()) -> JSON:
+        self.asked.append(f"cancel {run_id} {reason}{f' {tasks}' if tasks else ''}")
         return self.view
 
     def retry(self, run_id: str, wanted: JSON, client_token: str) -> JSON:

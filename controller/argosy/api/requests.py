@@ -31,6 +31,7 @@ TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; r
 TYPE_LIMIT = 50  # instance types of a floor
 
 STRETCH_LIMIT = 1_000  # stretches of tasks that are chosen
+CANCELLED_TASKS = 20  # of one request: each may be in a chunk of tasks and a chunk of attempts of its own
 
 InstanceTypeName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,20}\.[a-z0-9-]{1,20}$")]
 
@@ -91,12 +92,25 @@ class ListRuns(Strict):
 
 
 class CancelRun(Strict):
-    """Stop a run's tasks and start no more; what has ended well stays. dependents: also the runs that depend on it."""
+    """Stop a run's tasks and start no more; what has ended well stays. dependents: also the runs that depend on it.
+    tasks: these only, and the run goes on: first and last index of each stretch, at most 20 tasks."""
 
     action: Literal["CancelRun"]
     run_id: str
     dependents: bool = False
     reason: Annotated[str, Field(max_length=255), AfterValidator(printable)] = ""
+    tasks: (
+        Annotated[list[Annotated[list[int], AfterValidator(_stretch)]], Field(min_length=1, max_length=CANCELLED_TASKS)]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _few(self) -> CancelRun:
+        if self.tasks and (self.dependents or self.reason):
+            raise refused("dependents and reason are of a whole run: leave them out, or tasks")
+        if sum(last - first + 1 for first, last in self.tasks or ()) > CANCELLED_TASKS:
+            raise refused(f"tasks may name {CANCELLED_TASKS} tasks at once: repeat the request, or cancel the run")
+        return self
 
 
 class RetryRun(Strict):

@@ -150,10 +150,12 @@ class ApiClient:
                 cut_at = runs[limit - 1]["runId"] if len(runs) > limit else None
                 return {"runs": runs[:limit], "nextToken": token or cut_at}
 
-    def cancel(self, run_id: str, reason: str | None, dependents: bool = False) -> dict[str, Any]:
-        """The run view after the request. dependents: also the runs that depend on it."""
-        wanted = ({"reason": reason} if reason else {}) | ({"dependents": True} if dependents else {})
-        return self._call("CancelRun", runId=run_id, **wanted)
+    def cancel(
+        self, run_id: str, reason: str | None, dependents: bool = False, tasks: Sequence[Sequence[int]] = ()
+    ) -> dict[str, Any]:
+        """The run view after the request. dependents: also the runs that depend on it. tasks: only these stretches."""
+        given = {"reason": reason, "dependents": dependents, "tasks": tasks}
+        return self._call("CancelRun", runId=run_id, **{name: value for name, value in given.items() if value})
 
     def retry(self, run_id: str, wanted: Mapping[str, Any], client_token: str) -> dict[str, Any]:
         """The run view. wanted: members of RetryRun, camelCase. Repeating the same token retries nothing and gives

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from argosy.model.events import (
     RunSubmitted,
     RunUpdated,
     SharingAsked,
+    TasksCancelled,
 )
 from argosy.model.host_care import DrainAsked, DrainRequest
 from argosy.model.open_ends import OpenEnds
@@ -99,21 +101,22 @@ class Taken:
         )  # fmt: skip
 
 
+_ALONE: Mapping[type[inbox.Request], Callable[[Any], Event]] = {
+    inbox.SubmitRequest: RunSubmitted,
+    inbox.CancelTasksRequest: TasksCancelled,
+    inbox.EnvironmentRequest: EnvironmentAsked,
+    inbox.ScaleRequest: ClusterScaled,
+    DrainRequest: DrainAsked,
+    inbox.SharingRequest: SharingAsked,
+    inbox.UpdateRequest: RunUpdated,
+}  # requests for which nothing is read
+
+
 def event_of(store: Store, state: State, request: inbox.Request) -> Event:
     """Raises one of FAULTS when the run to reopen cannot be read. If another controller commits in the meantime, this
     commit fails: the values read here belong to this controller's version."""
-    if isinstance(request, inbox.SubmitRequest):
-        return RunSubmitted(request)
-    if isinstance(request, inbox.EnvironmentRequest):
-        return EnvironmentAsked(request)
-    if isinstance(request, inbox.ScaleRequest):
-        return ClusterScaled(request)
-    if isinstance(request, DrainRequest):
-        return DrainAsked(request)
-    if isinstance(request, inbox.SharingRequest):
-        return SharingAsked(request)
-    if isinstance(request, inbox.UpdateRequest):
-        return RunUpdated(request)
+    if not isinstance(request, inbox.CancelRequest | inbox.RetryRequest):
+        return _ALONE[type(request)](request)
     is_open = request.run_id in state.runs or request.run_id in state.suspended
     if isinstance(request, inbox.CancelRequest):
         return RunCancelled(request, None if is_open else load_run(store, request.run_id, ended=False))

@@ -43,7 +43,9 @@ def _cancel(view: View, tasks: View) -> Iterator[Markup]:
     yield element("p", f"{counted(live, 'live task')} will be stopped, and {tasks['pending']:,} will never start. "
                   f"{counted(tasks['succeeded'], 'result')} will be kept.")  # fmt: skip
     yield labelled("Reason", element("input", name="reason", maxlength=255, autocomplete="off"))
-    yield element("button", "Cancel the run")
+    only = element("input", name="tasks", placeholder="all", maxlength=200, autocomplete="off")
+    yield labelled("Only these tasks, such as 3,7-12", only)
+    yield element("button", "Cancel")
 
 
 def _retry(view: View, tasks: View) -> Iterator[Markup]:

@@ -27,7 +27,7 @@ from argosy.lifecycle import (
     targets,
     user_requests,
 )
-from argosy.lifecycle.run_stops import cancel, drop_unsent, give_up, give_up_results
+from argosy.lifecycle.run_stops import cancel, cancel_tasks, drop_unsent, give_up, give_up_results
 from argosy.lifecycle.setbacks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
@@ -122,6 +122,13 @@ def run_cancelled(event: events.RunCancelled, state: State, now: float, policy: 
     for dependent in dependencies.cancelled_with(state, run.id, event.request):
         if not dependent.complete:
             cancel(state, dependent, f"cancelled with {run.id}, which it depends on", now, policy)
+
+
+@_apply.register
+def tasks_cancelled(event: events.TasksCancelled, state: State, now: float, policy: Policy) -> None:
+    run = state.runs.get(event.request.run_id)
+    if run is not None:
+        cancel_tasks(state, run, event.request, now)
 
 
 @_apply.register

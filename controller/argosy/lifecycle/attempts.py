@@ -80,7 +80,8 @@ def disprove(state: State, key: AttemptKey, now: float, reason: str) -> None:
     if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
     run = state.runs[key.run_id]
-    status = TaskStatus.CANCELLED if run.halted else TaskStatus.PENDING
+    is_unwanted = run.halted or state.attempts["stop_cause"][row] == StopCause.CANCELLED.value
+    status = TaskStatus.CANCELLED if is_unwanted else TaskStatus.PENDING
     not_before = now + REFUSED_BACKOFF_S
     state.set_task(
         run,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argosy.lifecycle import charges
 from argosy.lifecycle.accounts import end_attempt
-from argosy.model.attempts import AttemptStatus
+from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.inbox import CancelTasksRequest
 from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
@@ -12,6 +13,7 @@ from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
 
 STOPPED_EARLY = "stopped early"  # begins the reason
+CANCELLED_ALONE = "the task was cancelled"
 
 
 def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
@@ -57,9 +59,13 @@ def drop_unsent(state: State, run: Run, now: float, policy: Policy) -> None:
             continue
         if not state.may_settle_more(policy):
             return
-        index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
-        state.set_task(run, index, status=TaskStatus.CANCELLED, launch=launch + 1)  # its token is never used
-        end_attempt(state, row, now)
+        _drop(state, run, row, now)
+
+
+def _drop(state: State, run: Run, row: int, now: float, **more: int) -> None:
+    index, launch = int(state.attempts["index"][row]), int(state.attempts["launch"][row])
+    state.set_task(run, index, status=TaskStatus.CANCELLED, launch=launch + 1, **more)  # its token is never used
+    end_attempt(state, row, now)
 
 
 def cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> None:
@@ -67,6 +73,23 @@ def cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> N
     run.cancelled = True
     give_up(state, run, reason)
     drop_unsent(state, run, now, policy)
+
+
+def cancel_tasks(state: State, run: Run, request: CancelTasksRequest, now: float) -> None:
+    """A task that waits ends at once. A live one gets a stop, which `upkeep.stops` sends until its attempt has ended.
+    One whose program has ended, and those of services, stay."""
+    if run.terms.serves:
+        return
+    reason = run.reason_row(CANCELLED_ALONE)
+    for index in (index for first, last in request.tasks for index in range(first, min(last + 1, run.task_count))):
+        row = state.attempts.row_of_task.get((run.number, index))
+        if row is None:
+            if run.tasks["status"][index] == TaskStatus.PENDING.value:
+                state.set_task(run, index, status=TaskStatus.CANCELLED, reason=reason)
+        elif state.attempts["status"][row] == AttemptStatus.INTENT.value:
+            _drop(state, run, row, now, reason=reason)
+        elif state.attempts["stop_cause"][row] != StopCause.CANCELLED.value:
+            state.attempts.set(row, stop_cause=StopCause.CANCELLED, stop_at=0.0)
 
 
 def give_up_results(state: State, run: Run, reason: str) -> None:

@@ -31,6 +31,13 @@ class RunCancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class TasksCancelled:
+    """A user ends tasks of an open run."""
+
+    request: inbox.CancelTasksRequest
+
+
+@dataclass(frozen=True, slots=True)
 class RunRetried:
     """stored: the run in the store, unless it is open; as in RunCancelled."""
 
@@ -386,10 +393,10 @@ class ControllerStarted:
 
 
 Event = (
-    RunSubmitted | RunCancelled | RunRetried | RunUpdated | RunResumed | RunNotResumed | EnvironmentAsked
-    | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed | RunPrepared | RunNotPrepared
-    | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt | LaunchMissed
-    | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted | OrderAnswered
-    | ReservationSeen | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten | HistoryPartWritten
-    | RunClosed | NotCarriedOut | Observed | ControllerStarted
+    RunSubmitted | RunCancelled | TasksCancelled | RunRetried | RunUpdated | RunResumed | RunNotResumed
+    | EnvironmentAsked | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed | RunPrepared
+    | RunNotPrepared | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt
+    | LaunchMissed | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted
+    | OrderAnswered | ReservationSeen | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten
+    | HistoryPartWritten | RunClosed | NotCarriedOut | Observed | ControllerStarted
 )  # fmt: skip

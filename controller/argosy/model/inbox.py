@@ -46,6 +46,16 @@ class CancelRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CancelTasksRequest:
+    """End these tasks of an open run. tasks: first and last index of each stretch."""
+
+    run_id: str
+    requested_at: float
+    tasks: tuple[tuple[int, int], ...]
+    kind: str = "cancel-tasks"
+
+
+@dataclass(frozen=True, slots=True)
 class RetryRequest:
     """Run the unsuccessful tasks of an ended run again; successful tasks keep their results."""
 
@@ -130,12 +140,13 @@ class SharingRequest:
 
 
 Request = (
-    SubmitRequest | CancelRequest | RetryRequest | UpdateRequest | EnvironmentRequest | ScaleRequest | SharingRequest
-    | DrainRequest
+    SubmitRequest | CancelRequest | CancelTasksRequest | RetryRequest | UpdateRequest | EnvironmentRequest
+    | ScaleRequest | SharingRequest | DrainRequest
 )  # fmt: skip
 KINDS: dict[str, type[Request]] = {
     "submit": SubmitRequest,
     "cancel": CancelRequest,
+    "cancel-tasks": CancelTasksRequest,
     "retry": RetryRequest,
     "update": UpdateRequest,
     "environment": EnvironmentRequest,

@@ -27,6 +27,7 @@ _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 _OF_USERS = (
     events.RunSubmitted,
     events.RunCancelled,
+    events.TasksCancelled,
     events.RunRetried,
     events.RunUpdated,
     events.EnvironmentAsked,

@@ -160,13 +160,16 @@ class RunHandle:
             raise RunFailed(self)
         return self
 
-    def cancel(self, reason: str | None = None, dependents: bool = False) -> RunHandle:
+    def cancel(
+        self, reason: str | None = None, dependents: bool = False, *, indexes: Iterable[int] | None = None
+    ) -> RunHandle:
         """End it: running tasks are stopped, and no other is started. dependents: also the runs that depend on it.
-        Raises
-        ArgosyError.
+        indexes: only these tasks, at most 20; the run goes on. Raises ArgosyError.
         """
-        with explained():
-            self.view = self.access.api.cancel(self.id, reason, dependents)
+        tasks = [] if indexes is None else stretches(indexes)
+        if tasks or indexes is None:
+            with explained():
+                self.view = self.access.api.cancel(self.id, reason, dependents, tasks)
         return self
 
     def retry(

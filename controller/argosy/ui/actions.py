@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 from argosy.client.errors import InvalidInput
 from argosy.client.steering import NOTICE_S, interrupt, running_task
+from argosy.client.task_indexes import parsed
 from argosy.figures.confirmation import CANCEL, INTERRUPT, TOKEN, confirmation_page
 from argosy.figures.document import Page
 from argosy.loopback.server import Environ
@@ -42,7 +43,7 @@ def carry_out(looks: Looks, guard: Guard, environ: Environ, run_id: str, action:
     if not guard.spent(f"{action} {run_id}", token):
         return False
     if action == CANCEL:
-        looks.access.api.cancel(run_id, form.get("reason") or None)
+        _cancel(looks, run_id, form)
     elif action == INTERRUPT:
         _interrupt(looks, run_id, form)
     else:
@@ -52,6 +53,15 @@ def carry_out(looks: Looks, guard: Guard, environ: Environ, run_id: str, action:
         looks.access.api.retry(run_id, wanted, token)
     looks.kept.forget()
     return True
+
+
+def _cancel(looks: Looks, run_id: str, form: Mapping[str, str]) -> None:
+    """Raises InvalidInput."""
+    try:
+        tasks = parsed(form["tasks"]) if form.get("tasks") else []
+    except ValueError as fault:
+        raise InvalidInput(f"Tasks: {fault}.") from fault
+    looks.access.api.cancel(run_id, form.get("reason") or None, tasks=tasks)
 
 
 def _interrupt(looks: Looks, run_id: str, form: Mapping[str, str]) -> None:

@@ -134,6 +134,22 @@ def test_cancelling_asks_the_controller_and_waits_for_nothing(desk: Desk) -> Non
     assert desk.body("DescribeRun", runId=run_id)["tasks"]["cancelled"] == 10
 
 
+def test_cancelling_tasks_leaves_the_run_open(desk: Desk) -> None:
+    run_id = desk.submit()["runId"]
+    desk.fold_in()
+    assert desk.body("CancelRun", runId=run_id, tasks=[[3, 3], [7, 8]])["status"] != "CANCELLING"
+    (stored,) = desk.store.read_partition(inbox.INBOX).values()
+    assert inbox.from_bytes(stored) == inbox.CancelTasksRequest(run_id, NOW, ((3, 3), (7, 8)))
+    desk.fold_in()
+    assert desk.body("DescribeRun", runId=run_id)["tasks"]["cancelled"] == 3
+    for changes, sentence in (
+        ({"tasks": [[3, 10]]}, "there is no task 10"),
+        ({"tasks": [[0, 20]]}, "20 tasks at once"),
+        ({"tasks": [[0, 1]], "dependents": True}, "of a whole run"),
+    ):
+        assert sentence in str(desk.ask("CancelRun", runId=run_id, **changes))
+
+
 def test_from_the_request_to_cancel_it_to_its_end_a_run_is_cancelling(desk: Desk) -> None:
     run_id, other = desk.submit("a")["runId"], desk.submit("b")["runId"]
     desk.fold_in()

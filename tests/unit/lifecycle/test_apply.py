@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from argosy.model.actions import StopAttempt
-from argosy.model.attempts import StopCause
+from argosy.model.actions import Launch, StopAttempt
+from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.events import (
+    LaunchDisproved,
+    LaunchInDoubt,
     ManifestPartWritten,
     NotCarriedOut,
     RunCancelled,
     RunClosed,
+    TasksCancelled,
 )
-from argosy.model.inbox import CancelRequest
+from argosy.model.inbox import CancelRequest, CancelTasksRequest
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Subject, What
+from argosy.model.state import State
 from argosy.model.stored.documents import decode, encode
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
+from argosy.scheduler.upkeep import upkeep
 from tests.builders import (
     NOW,
     RUN_ID,
     begun,
+    instance_id,
     launched,
+    moment_of,
     prepared,
     state_with,
     state_with_instance,
@@ -67,6 +74,39 @@ def test_cancelling_cancels_what_waits_and_lets_what_runs_be_stopped() -> None:
     told(state, task(1, "STOPPED", 3, exit_code=143), RunClosed(RUN_ID))
     assert the_run(state).status is RunStatus.CANCELLED
     assert the_run(state).status_reason == "cancelled: mistake"
+
+
+def intended(state: State) -> AttemptKey:
+    """The launch of task 0, of whose outcome nothing is known."""
+    key = AttemptKey(RUN_ID, 0, 1, 0)
+    begun(state, [Launch(key, 1, "p", instance_id(1), "us-east-1")])
+    return key
+
+
+def test_tasks_that_are_cancelled_end_alone_and_the_run_goes_on() -> None:
+    state = state_with_instance(tasks=4)
+    launched(state)
+    told(state, task(1, "RUNNING"), TasksCancelled(CancelTasksRequest(RUN_ID, NOW, ((0, 0), (2, 2), (9, 12)))))
+    assert [status_of(state, index).name for index in range(4)] == ["RUNNING", "PENDING", "CANCELLED", "PENDING"]
+    (stop,) = upkeep.stops(moment_of(state, NOW))
+    assert (stop.key.index, stop.cause, stop.reason) == (0, StopCause.CANCELLED, "argosy: the task was cancelled")
+    begun(state, [stop])
+    told(state, task(1, "STOPPED", 3, exit_code=143, reason=stop.reason))
+    run = the_run(state)
+    assert [run.reasons[run.tasks["reason"][index]] for index in (0, 2)] == [stop.reason, "the task was cancelled"]
+    assert (status_of(state), run.halted, run.complete) == (TaskStatus.CANCELLED, False, False)
+
+
+def test_a_task_whose_launch_is_in_doubt_or_unsent_does_not_start_again_once_it_is_cancelled() -> None:
+    cancels = TasksCancelled(CancelTasksRequest(RUN_ID, NOW, ((0, 3),)))
+    state = state_with_instance(tasks=4)
+    key = intended(state)
+    told(state, LaunchInDoubt(key, "no reply"), cancels, LaunchDisproved(key))
+    assert {status_of(state, index) for index in range(4)} == {TaskStatus.CANCELLED}
+    state = state_with_instance(tasks=4)
+    key = intended(state)
+    told(state, cancels)
+    assert (status_of(state), state.row_of(key)) == (TaskStatus.CANCELLED, None)
 
 
 def test_a_million_pending_tasks_are_cancelled_without_touching_a_row() -> None:

@@ -53,11 +53,13 @@ from argosy.model.events import (
     RunUpdated,
     SharingAsked,
     TargetAccepted,
+    TasksCancelled,
 )
 from argosy.model.history_parts import HistoryPart
 from argosy.model.host_care import ConsoleRead, DrainAsked, DrainRequest, HostHealthChanged
 from argosy.model.inbox import (
     CancelRequest,
+    CancelTasksRequest,
     EnvironmentRequest,
     RetryRequest,
     ScaleRequest,
@@ -116,6 +118,8 @@ CASES: list[list[Event]] = [
     [RunNotPrepared(RUN_ID, "no such image", final=False), RunNotPrepared(RUN_ID, "no such image", final=True)],
     [RunCancelled(CancelRequest(RUN_ID, NOW, "enough")), RunClosed(RUN_ID), DefinitionDeregistered(FAMILY)],
     [RunCancelled(CancelRequest(RUN_ID, NOW, "enough"))],
+    [*UP, TasksCancelled(CancelTasksRequest(RUN_ID, NOW, ((0, 1),)))],
+    [TasksCancelled(CancelTasksRequest(RUN_ID, NOW, ((0, 2),)))],
     [*UP, RunCancelled(CancelRequest(RUN_ID, NOW, "enough")), task(1, "STOPPED", 9, exit_code=137)],
     [*UP, task(1, "STOPPED", 9, exit_code=1), task(1, "STOPPED", 9, exit_code=1)],
     [*UP, replace(task(1, "RUNNING"), health="UNHEALTHY", looked_at=NOW + 5, ports=(PortBinding(80, 40_000),))],

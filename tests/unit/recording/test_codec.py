@@ -20,11 +20,13 @@ from argosy.model.events import (
     RunSubmitted,
     RunUpdated,
     SharingAsked,
+    TasksCancelled,
     TaskSeen,
 )
 from argosy.model.host_care import DrainAsked, DrainRequest
 from argosy.model.inbox import (
     CancelRequest,
+    CancelTasksRequest,
     EnvironmentRequest,
     RetryRequest,
     ScaleRequest,
@@ -39,6 +41,7 @@ from argosy.spec.terms import terms_of_form
 from tests.builders import RUN_ID, prepared, spec, state_with, submitted
 
 OF_USERS = (
+    TasksCancelled,
     RunSubmitted,
     RunCancelled,
     RunRetried,
@@ -110,6 +113,8 @@ def test_an_instance_that_a_user_drains_comes_back() -> None:
 
 
 def test_what_a_user_changes_of_a_run_comes_back() -> None:
+    cancelled = TasksCancelled(CancelTasksRequest(RUN_ID, 2.0, ((1, 3), (7, 7))))
+    assert again(cancelled) == cancelled
     asked = RunUpdated(UpdateRequest(RUN_ID, 2.0, {"priority": 5, "deadline": None}, "it is urgent"))
     assert again(asked) == asked
 

@@ -122,6 +122,8 @@ def test_it_is_cancelled_with_a_reason() -> None:
     world = World().answers("CancelRun", ended("CANCELLED"))
     assert run_of(world).cancel("a typo").status == "CANCELLED"
     assert asked(world) == {"action": "CancelRun", "runId": RUN_ID, "reason": "a typo"}
+    run_of(world).cancel(indexes=[5, 3, 4]).cancel(indexes=[])
+    assert asked(world) == {"action": "CancelRun", "runId": RUN_ID, "tasks": [[3, 5]]}
 
 
 def test_what_failed_is_tried_again_within_a_budget() -> None:

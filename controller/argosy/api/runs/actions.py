@@ -77,6 +77,8 @@ def _check_is_batch(record: RunRecord) -> None:
 def _cancel(context: RequestContext, request: requests.CancelRun, request_id: str) -> dict[str, Any]:
     record = context.record(request.run_id)
     _check_is_batch(record)
+    if request.tasks:
+        return _cancel_tasks(context, request, record, request_id)
     if not record.has_ended:
         if reading.is_stranded(context.store, request.run_id):
             with _refusing():  # the controller would set such a request aside without a reply
@@ -85,6 +87,24 @@ def _cancel(context: RequestContext, request: requests.CancelRun, request_id: st
         cancellations.put(context, record, request.reason, request_id, who)
         context.wake.controller()
         record = replace(record, cancelled=True)
+    return views.full_run_view(record)
+
+
+def _cancel_tasks(
+    context: RequestContext, request: requests.CancelRun, record: RunRecord, request_id: str
+) -> dict[str, Any]:
+    """Of a run that has ended nothing is left to cancel. One that the controller leaves aside is cancelled whole."""
+    tasks = tuple((first, last) for first, last in request.tasks or ())
+    for _, last in tasks:
+        if last >= record.task_count:
+            raise conflict(f"there is no task {last} in {record.id}: it has {record.task_count}, counted from 0")
+    if record.suspended_at or reading.is_stranded(context.store, record.id):
+        raise conflict(
+            f"{record.id} is not being worked on: cancel all of it, or type `argosy retry {record.id}` first"
+        )
+    if not record.has_ended:
+        cancellations.put_tasks(context, record, tasks, request_id)
+        context.wake.controller()
     return views.full_run_view(record)
 
 

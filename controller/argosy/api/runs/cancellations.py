@@ -1,4 +1,4 @@
-"""Requests to the controller to cancel a run."""
+"""Requests to the controller to cancel a run, or tasks of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from argosy.api import reading
 from argosy.api.request_context import RequestContext
 from argosy.api.requests import TOKEN_DAYS
 from argosy.model import inbox
-from argosy.model.inbox import CancelRequest
+from argosy.model.inbox import CancelRequest, CancelTasksRequest
 from argosy.model.stored.run_record import RunRecord
 from argosy.ports import AlreadyExists
 
@@ -44,3 +44,11 @@ def put(
             expires_at={pointer: asked_at + TOKEN_DAYS * 86_400},
             replacing={pointer: place.encode()},
         )
+
+
+def put_tasks(context: RequestContext, record: RunRecord, tasks: tuple[tuple[int, int], ...], request_id: str) -> None:
+    """Put the request into the inbox. The same request, delivered twice, is stored once."""
+    asked_at = max(context.now(), record.submitted_at, record.retry_at + 1e-6)
+    place = inbox.inbox_key(asked_at, f"{record.id}#end-tasks#{request_id}")
+    with suppress(AlreadyExists):
+        context.store.create({(inbox.INBOX, place): inbox.to_bytes(CancelTasksRequest(record.id, asked_at, tasks))})

@@ -15,6 +15,7 @@ from argosy.cli.problems import CliError
 from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL
+from argosy.client.task_indexes import parsed
 
 if TYPE_CHECKING:
     from argosy.client.checkpoints import SavedCheckpoint
@@ -129,14 +130,21 @@ def cancel(
     run: RunId,
     reason: Annotated[str | None, typer.Option("--reason", help="Reason, kept with the run.")] = None,
     dependents: Annotated[bool, typer.Option("--dependents", help="Also cancel the runs that depend on it.")] = False,
+    tasks: Annotated[
+        str | None, typer.Option("--tasks", metavar="INDEXES", help="Cancel only these, at most 20: 3,7-12.")
+    ] = None,
 ) -> None:
     """Stop a run: what has finished stays, the rest is stopped."""
-    view = session.api.cancel(run, reason, dependents)
+    chosen = _chosen(tasks) if tasks is not None else []
+    view = session.api.cancel(run, reason, dependents, chosen)
     if session.wants_json:
         session.print_json(view)
         return
     left = view["tasks"]["starting"] + view["tasks"]["running"]
     console = session.console
+    if chosen and view["status"] not in TERMINAL:
+        console.print(f"Tasks {tasks} of {run} are being cancelled unless they have ended; the others go on.")
+        return
     if view["status"] in TERMINAL and view["status"] != "CANCELLED":
         console.print(f"{run} had already ended: {view['status']}.")
         return
@@ -146,6 +154,14 @@ def cancel(
     others = "pending tasks first; no others are launched" if view["tasks"]["starting"] else ""
     console.print(f"{run} is being cancelled: {_told(left)}, {others or 'and no others will start'}.")
     console.print(f"next: {session.again(f'status {run}')}", style="dim")
+
+
+def _chosen(tasks: str) -> list[list[int]]:
+    """Raises CliError."""
+    try:
+        return parsed(tasks)
+    except ValueError as fault:
+        raise CliError(f"--tasks: {fault}.") from fault
 
 
 def _told(live: int) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.lifecycle.pools import CLOSED
+from argosy.lifecycle.run_stops import CANCELLED_ALONE
 from argosy.market.release import drains_for_a_user
 from argosy.model.actions import (
     Action,
@@ -282,6 +283,8 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
     state, now, policy = moment.state, moment.now, moment.policy
     table, timeout_s = state.attempts, run.terms.attempt_timeout_s
     already = StopCause(int(table["stop_cause"][row]))
+    if already is StopCause.CANCELLED and not run.halted:
+        return already, f"argosy: {CANCELLED_ALONE}"
     if already is not StopCause.NONE:
         return already, SAID_AGAIN[already]
     instance = state.instance_of(row)

@@ -16,7 +16,7 @@ from itertools import chain, count
 from typing import Any, TypeVar, Unpack
 
 from argosy.sdk.client import Client
-from argosy.sdk.errors import RunFailed
+from argosy.sdk.errors import ArgosyError, RunFailed
 from argosy.sdk.mapping.calls import (
     NOT_AWAITED,
     batch_size,
@@ -33,6 +33,7 @@ from argosy.sdk.mapping.worker import ClassTable
 from argosy.sdk.run import RunHandle
 
 COLLECTED_S = 1.0
+CANCELLED_AT_ONCE = 20  # tasks, as many as a request may name
 RUNS_AT_A_TIME = 4  # calls that are submitted in the meantime are collected into the next one
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class RemoteFuture(Future[T]):
     """A future whose call can be cancelled while it runs."""
 
     def cancel(self) -> bool:
-        """Drop the call and its result. Its run is cancelled once no call of it is awaited. False if it has ended."""
+        """Drop the call and its result. Its task is stopped unless it has other calls. False if it has ended."""
         if super().cancel():
             return True
         with suppress(InvalidStateError):  # it has a result
@@ -197,13 +198,20 @@ class RemoteExecutor(Executor):
 
     def _collect(self, run: RunHandle, sent: list[tuple[WantedCall, bytes]], size: int, table: ClassTable) -> None:
         """Give each future the result of its call. size: calls of a task."""
+        of_tasks = [[call for call, _ in sent[first : first + size]] for first in range(0, len(sent), size)]
+        told = set[int]()  # tasks that are cancelled
         for found in finished_parts(run):
             for task, part in found.items():
-                _settle([call for call, _ in sent[task * size : (task + 1) * size]], part, task * size, table)
+                _settle(of_tasks[task], part, task * size, table)
             if all(call.future.done() for call, _ in sent):
                 if not run.has_ended and any(call.future.cancelled() for call, _ in sent):
                     run.cancel(NOT_AWAITED)
                 return
+            unwanted = {task for task, calls in enumerate(of_tasks) if all(each.future.cancelled() for each in calls)}
+            if new := sorted(unwanted - told)[:CANCELLED_AT_ONCE]:
+                told |= {*new}
+                with suppress(ArgosyError):  # their results are dropped in any case
+                    run.cancel(indexes=new)
         _refuse([call for call, _ in sent], RunFailed(run, "a call"))
 
 

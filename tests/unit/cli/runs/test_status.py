@@ -315,6 +315,14 @@ def test_cancel_says_what_stops() -> None:
     assert world.functions.requests[0]["reason"] == "wrong input"
 
 
+def test_cancel_of_tasks_names_them() -> None:
+    world = World().answers("CancelRun", run_view())
+    result = world.argosy("cancel", RUN_ID, "--tasks", "3,7-8")
+    assert result.stdout == f"Tasks 3,7-8 of {RUN_ID} are being cancelled unless they have ended; the others go on.\n"
+    assert world.functions.requests[0]["tasks"] == [[3, 3], [7, 8]]
+    assert World().argosy("cancel", RUN_ID, "--tasks", "x").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("view", "said"),
     [

@@ -214,7 +214,7 @@ def test_a_call_that_waits_can_be_cancelled(patient: argosy.Executor, deployment
     assert deployment.specs[0]["array"]["size"] == 1
 
 
-def test_a_call_that_runs_can_be_cancelled_and_its_run_ends_with_the_last_of_its_calls(
+def test_a_call_that_runs_can_be_cancelled_with_its_task_and_its_run_with_the_last_of_its_calls(
     pool: argosy.Executor, deployment: CallingWorld
 ) -> None:
     deployment.held.clear()
@@ -225,6 +225,7 @@ def test_a_call_that_runs_can_be_cancelled_and_its_run_ends_with_the_last_of_its
     assert (first.cancelled(), first.cancel(), second.done()) == (True, True, False)
     with pytest.raises(futures.CancelledError):
         first.result()
+    until(lambda: [run.cancelled_tasks for run in deployment.runs.values()] == [[[0, 0]]])
     assert [run.cancelled for run in deployment.runs.values()] == [False]
     second.cancel()
     until(lambda: [run.cancelled for run in deployment.runs.values()] == [True])
