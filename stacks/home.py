@@ -18,6 +18,7 @@ from stacks.cell import Cell
 from stacks.cell_guard import CellGuard
 from stacks.events import Events
 from stacks.functions import Function, FunctionProps
+from stacks.interruptions import Interruptions
 from stacks.observability import Functions, Observability
 from stacks.outputs import Deployed, Outputs
 from stacks.schedules import Schedules
@@ -55,6 +56,8 @@ class HomeStack(cdk.Stack):
         )
         Events(self, "Events", settings=settings, store=self.store, api=self.api, controller=self.controller)
         Schedules(self, "Schedules", settings=settings)
+        if settings.allow_interrupt:
+            Interruptions(self, "Interruptions", settings=settings)
         self.watchdog = Watchdog(
             self, "Watchdog", settings=settings, region=settings.region, dead_letters=self.store.dead_letters
         )

@@ -15,7 +15,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from argosy.settings.settings import Settings
-from stacks import grants, nag
+from stacks import grants, interruptions, nag
 from stacks.cell import Cell
 from stacks.store import Store
 
@@ -63,7 +63,9 @@ class Outputs(Construct):
                 f"TaskDefinition{name.title().replace('-', '')}": definition.task_definition_arn
                 for name, definition in deployed.cell.task_definitions.by_shape.items()
             },
-            "SubmitterPolicyArn": self._policy("Submitters", "submitter", grants.submitter(*of)),
+            "SubmitterPolicyArn": self._policy(
+                "Submitters", "submitter", [*grants.submitter(*of), *interruptions.users(of[0])]
+            ),
             "MemberPolicyArn": self._policy("Members", "member", grants.member(*of)),
         }
         for name, value in shared.items():
@@ -102,6 +104,7 @@ class Outputs(Construct):
             "queueUrl": store.queue.queue_url,
             "python": settings.python,
             "allowExec": settings.allow_exec,
+            "allowInterrupt": settings.allow_interrupt,
             "inputDays": settings.input_days,
             "identity": grants.signed_for(settings),
         }

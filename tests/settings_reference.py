@@ -39,6 +39,7 @@ MEANINGS = {
     "fitnessFunctions": "Placement functions that specs may name: `module:function`.",
     "gpuShareAcrossOwners": "Whether tasks of several owners may [share a GPU](../guides/gpus.md#a-part-of-a-gpu).",
     "allowExec": "Allow `argosy exec` (ECS Exec).",
+    "allowInterrupt": "Allow `argosy interrupt` (AWS Fault Injection Service).",
     "allowSsm": "Allow a shell on instances with Session Manager (`AmazonSSMManagedInstanceCore`).",
     "sessionOwners": "Globs of roles whose session names identify owners.",
     "taskDefinitions": "Globs of further task definition families that runs may name.",

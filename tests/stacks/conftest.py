@@ -117,6 +117,7 @@ def wide() -> dict[str, Template]:
         capacityReservations={"eu-west-1": ["cr-0123456789abcdef0"], "us-east-1": [GROUP]},
         capacityManager=True,
         allowExec=True,
+        allowInterrupt=True,
         allowSsm=True,
         diskGiB={"g5.*": 300},
         attributes={"g5.*": {"team": "vision", "tier": "a 1"}},

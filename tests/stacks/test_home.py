@@ -242,6 +242,7 @@ def test_the_command_finds_the_deployment_by_one_parameter(home: Template) -> No
         "queueUrl": found["queueUrl"],
         "python": "3.12",
         "allowExec": False,
+        "allowInterrupt": False,
         "inputDays": 120,
         "identity": {"host": "sts.us-east-1.<URLSuffix>", "deployment": "<AccountId>/us-east-1/argosy"},
     }

@@ -272,6 +272,30 @@ def test_without_the_setting_no_role_has_rights_for_exec(home: Template, closed:
         assert "ExecuteCommand" not in str(template.body)
 
 
+def test_only_with_the_setting_users_interrupt_instances_and_only_the_deployments_own(
+    home: Template, closed: Template, wide: dict[str, Template]
+) -> None:
+    for template in (home, closed, wide["argosy-dev-eu-west-1"]):
+        assert "fis" not in str(template.body)
+    template = wide["argosy-dev"]
+    role = template.named("AWS::IAM::Role", "RoleName", "argosy-dev-interrupt")
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    [sends] = [each for each in template.statements() if "ec2:SendSpotInstanceInterruptions" in each.actions]
+    ours = {"StringEquals": {"aws:ResourceTag/argosy:stage": "dev"}}
+    assert sends.conditions == ours
+    given = [each for each in template.statements() if any(name.startswith("fis:") for name in each.actions)]
+    assert {each.policy[:17] for each in given} == {"OutputsSubmitters"}
+    acting = [each for each in given if {"fis:DeleteExperimentTemplate", "fis:GetExperiment"} & set(each.actions)]
+    assert [each.conditions for each in acting] == [ours, ours]
+    [passed] = [
+        each
+        for each in template.statements()
+        if "fis.amazonaws.com" in str(each.conditions) and "iam:PassRole" in each.actions
+    ]
+    assert [each.rpartition("/")[2] for each in passed.resources] == ["argosy-dev-interrupt"]
+
+
 def test_only_with_the_setting_session_manager_opens_a_shell_on_an_instance(
     home: Template, closed: Template, wide: dict[str, Template]
 ) -> None:

@@ -36,6 +36,11 @@ RIGHTS = {
     ),
     "scheduler:create_schedule": ("scheduler:CreateSchedule", "iam:PassRole to scheduler.amazonaws.com"),
     "scheduler:update_schedule": ("scheduler:UpdateSchedule", "iam:PassRole to scheduler.amazonaws.com"),
+    "fis:create_experiment_template": (
+        "fis:CreateExperimentTemplate",
+        "fis:TagResource",
+        "iam:PassRole to fis.amazonaws.com",
+    ),
     **{
         f"elbv2:{verb.lower()}_targets": (f"elasticloadbalancing:{verb}Targets",) for verb in ("Register", "Deregister")
     },
@@ -69,7 +74,9 @@ TARGETS = {
 EMPTYING = {"s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ListBucketVersions"}  # only of a bucket that goes too
 TICK = {"events:DisableRule"}  # of home; and `rest` is also the name of a field that the api reads
 
-EXEC = {"ecs:ExecuteCommand"}  # of users of the deployment, if the owner allows it
+# Of users of the deployment, if the owner allows it.
+INTERRUPT = {f"fis:{name}" for name in ("StartExperiment", "GetExperiment", "DeleteExperimentTemplate")}
+ALLOWED = {"ecs:ExecuteCommand", *INTERRUPT, *RIGHTS["fis:create_experiment_template"]}
 
 FUNCTIONS = {
     ("home", "argosy-api"): TICK,
@@ -135,21 +142,23 @@ def test_every_one_of_our_functions_is_checked(home: Template, wide: dict[str, T
     assert set(FUNCTIONS) <= named
 
 
-@pytest.mark.parametrize("allows_exec", [True, False])
+@pytest.mark.parametrize("is_allowed", [True, False])
 def test_users_of_the_deployment_have_the_rights_for_their_commands_and_no_others(
-    allows_exec: bool, home: Template, wide: dict[str, Template]
+    is_allowed: bool, home: Template, wide: dict[str, Template]
 ) -> None:
-    template = wide["argosy-dev"] if allows_exec else home
+    template = wide["argosy-dev"] if is_allowed else home
     modules = [path for folder in USERS_COMMANDS for path in (ROOT / "argosy" / "cli" / folder).glob("*.py")]
     entries = [(".".join(path.relative_to(ROOT).with_suffix("").parts), "register") for path in modules]
-    needed = rights_for(Reached(entries)) - (set() if allows_exec else EXEC)
+    needed = rights_for(Reached(entries)) - (set() if is_allowed else ALLOWED)
     [policy] = [id for id in template.of_type("AWS::IAM::ManagedPolicy") if "Submitters" in id]
     rights = held(statement for statement in template.statements() if statement.policy == policy)
     assert needed - rights == set(), "calls without a right"
     assert rights - needed == set(), "rights without a call"
     [policy] = [id for id in template.of_type("AWS::IAM::ManagedPolicy") if "Members" in id]
     members = held(statement for statement in template.statements() if statement.policy == policy)
-    assert rights - members - EXEC == {"lambda:InvokeFunction"}, "a member comes through an entrance, and has no exec"
+    assert rights - members - ALLOWED == {"lambda:InvokeFunction"}, (
+        "a member comes through an entrance, and has no more"
+    )
     assert members - rights == set()
 
 

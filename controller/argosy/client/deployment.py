@@ -34,6 +34,7 @@ class Deployment:
     signed_for: SignedFor | None = None  # the audience that requests are signed for; None = signatures are not verified
     input_days: int = 0  # after which uploaded inputs are deleted; 0 = never
     allow_exec: bool | None = None  # whether commands may be run in its tasks; None = unknown
+    allow_interrupt: bool = False  # whether its users may send spot notices to instances
 
 
 def prefix_of(stage: str) -> str:
@@ -90,6 +91,7 @@ def _from_parameter(client: Client, prefix: str) -> Deployment | None:
         python=str(body.get("python") or STOCK_PYTHON),
         signed_for=_signed_for(body.get("identity")),
         allow_exec=body.get("allowExec"),
+        allow_interrupt=bool(body.get("allowInterrupt")),
         input_days=int(body.get("inputDays") or 0),
     )
 

@@ -32,6 +32,11 @@ def interrupt(connection: Connection, view: Mapping[str, Any], instance: str, no
         steer(connection, "interrupt", {"instanceId": instance, "noticeS": notice_s})
     except SteeringRefused as why:
         raise SteeringRefused(f"{instance} cannot be interrupted: {why}.") from why
+    return tasks_on(view, instance)
+
+
+def tasks_on(view: Mapping[str, Any], instance: str) -> list[int]:
+    """The running tasks of a run on an instance."""
     return [each["index"] for each in view["taskList"] if each["instance"] == instance and each["status"] == "RUNNING"]
 
 

@@ -172,8 +172,7 @@ class Settings(SettingsModel):
         default_factory=dict
     )
     cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120  # after an order, none of its type goes
-    # The longest pull of a task's image; a task that is PENDING for longer is started elsewhere.
-    image_pull_s: Annotated[int, Field(alias="imagePullSeconds", ge=600, le=14_400)] = 1_800
+    image_pull_s: Annotated[int, Field(alias="imagePullSeconds", ge=600, le=14_400)] = 1_800  # PENDING no longer
     price_caps: PriceCaps = PriceCaps()
     capacity_manager: bool = False  # ask EC2 Capacity Manager, once a day, how often the account was interrupted
     placement_scores: bool = False  # also ask EC2 for its spot placement scores, once an hour; advice only
@@ -185,6 +184,7 @@ class Settings(SettingsModel):
     # The owner's functions that a strategy may name: the controller imports and calls these and no others.
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
     allow_exec: bool = False  # whether users may run commands in running tasks (`argosy exec`, ECS Exec)
+    allow_interrupt: bool = False  # whether users may send spot notices to instances (`argosy interrupt`)
     allow_ssm: bool = False  # whether Session Manager may open a shell on an instance
     # Roles whose session names another party sets (SAML, OIDC): each of their users is an owner.
     session_owners: Annotated[Listed[RoleGlob], Field(max_length=20)] = ()
@@ -194,8 +194,7 @@ class Settings(SettingsModel):
     target_groups: Annotated[Mapping[GroupName, TargetGroupArn], Field(max_length=10)] = Field(default_factory=dict)
     gpu_share_across_owners: bool = False  # whether tasks of several owners may share a GPU, which fails as a whole
     log_retention_days: RetentionDays = 14
-    # how long the controller's record is kept, for `argosy explain --at`; 0 = nothing is recorded
-    journal_days: Annotated[int, Field(ge=0, le=3_650)] = 30
+    journal_days: Annotated[int, Field(ge=0, le=3_650)] = 30  # of the record for `argosy explain --at`; 0 = no record
     # How instances reach AWS and registries: public addresses, one NAT gateway, or interface endpoints (images in ECR).
     subnets: Literal["public", "nat", "private"] = "public"
     vpcs: Mapping[Region, ExistingVpc] = Field(default_factory=dict)  # instead of a VPC that the deployment makes

@@ -35,6 +35,7 @@ SERVICE_ROLES = {
     "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
     "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
 }
+FOR_INTERRUPTS = {"AWSServiceRoleForFIS": "fis.amazonaws.com"}  # with allowInterrupt
 BOOTSTRAP_VERSION = 6  # the first whose roles publish assets as the CDK's default synthesiser needs them
 NAMES_SHOWN = 6
 
@@ -42,7 +43,8 @@ NAMES_SHOWN = 6
 def service_roles(checked: CheckedAccount) -> list[Finding]:
     """The service roles belong to the account, whatever its Regions. Creates the missing ones on request."""
     iam, absent = checked.session.client("iam"), []
-    for role, service in SERVICE_ROLES.items():
+    needed = SERVICE_ROLES | (FOR_INTERRUPTS if checked.settings.allow_interrupt else {})
+    for role, service in needed.items():
         try:
             iam.get_role(RoleName=role)
         except Exception as fault:
@@ -50,7 +52,9 @@ def service_roles(checked: CheckedAccount) -> list[Finding]:
                 raise
             absent.append(service)
     if not absent:
-        return ok("service-linked roles", "the roles of ECS, EC2 Spot and EC2 Fleet exist")
+        return ok(
+            "service-linked roles", f"the roles of ECS, EC2 Spot{', FIS' * (len(needed) > 3)} and EC2 Fleet exist"
+        )
     if not checked.may_fix:
         return wrong("service-linked roles", f"missing for {', '.join(absent)}", make_service_roles(absent))
     for service in absent:

@@ -31,22 +31,14 @@ def interrupt(
         float, typer.Option("--warn", min=0, max=NOTICE_S, metavar="SECONDS", help="From the notice to the end.")
     ] = NOTICE_S,
 ) -> None:
-    """A spot notice for the instance of a task, in local mode."""
-    if not session.connection.is_loopback:
-        raise CliError(
-            "Only local mode interrupts on command: on AWS, the Fault Injection Service does.",
-            next_step="docs/guides/first-deployment.md has its calls",
-        )
-    from argosy.client.steering import SteeringRefused
-    from argosy.client.steering import interrupt as interrupted
-
+    """A spot notice for the instance of a task: in local mode, and on AWS where allowInterrupt is set."""
+    is_here = session.connection.is_loopback
+    if not is_here:
+        _check_aws(session, warn)
     view = session.api.describe_with_tasks(run)
     chosen = _chosen(session, view, task)
     instance = str(chosen["instance"])
-    try:
-        hit = interrupted(session.connection, view, instance, warn)
-    except SteeringRefused as why:
-        raise CliError(why.message) from why
+    hit = _interrupted_here(session, view, instance, warn) if is_here else _interrupted_on_aws(session, view, chosen)
     if session.wants_json:
         session.print_json({"runId": view["runId"], "instance": instance, "noticeSeconds": warn, "tasks": hit})
         return
@@ -55,6 +47,34 @@ def interrupt(
         " SIGTERM now."
     )
     session.console.print(f"next: {session.again(f'watch {run}')}", style="dim")
+
+
+def _check_aws(session: Session, warn: float) -> None:
+    """Raises CliError."""
+    if not session.deployment.allow_interrupt:
+        raise CliError(
+            "Outside of local mode, this deployment does not interrupt on command.",
+            next_step="deploy with allowInterrupt set to true",
+        )
+    if warn != NOTICE_S:
+        raise CliError(f"--warn is for local mode: on AWS, an instance ends {NOTICE_S:g} s after its notice.")
+
+
+def _interrupted_here(session: Session, view: Mapping[str, Any], instance: str, warn: float) -> list[int]:
+    from argosy.client.steering import SteeringRefused, interrupt
+
+    try:
+        return interrupt(session.connection, view, instance, warn)
+    except SteeringRefused as why:
+        raise CliError(why.message) from why
+
+
+def _interrupted_on_aws(session: Session, view: Mapping[str, Any], chosen: Mapping[str, Any]) -> list[int]:
+    from argosy.client.experiments import send_notice
+    from argosy.client.steering import tasks_on
+
+    send_notice(session.access, str(chosen["taskArn"]), str(chosen["instance"]), session.tools.sleep)
+    return tasks_on(view, str(chosen["instance"]))
 
 
 def _chosen(session: Session, view: Mapping[str, Any], task: int | None) -> Mapping[str, Any]:

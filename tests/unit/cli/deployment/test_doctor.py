@@ -399,6 +399,14 @@ def test_missing_service_roles_are_made_when_asked_for_and_only_then() -> None:
     assert iam.made == ["spot.amazonaws.com", "ec2fleet.amazonaws.com"]
 
 
+def test_a_deployment_whose_users_interrupt_needs_the_role_of_fis() -> None:
+    world = well()
+    world.others["iam"] = Iam("AWSServiceRoleForFIS")
+    assert [each.state for each in findings("service-linked roles", world)] == ["ok"]
+    told = world.argosy("doctor", "--account", "--settings", load_settings({"allowInterrupt": True}).to_json())
+    assert "wrong  service-linked roles: missing for fis.amazonaws.com" in told.stdout
+
+
 def test_a_full_region_is_no_fault_once_the_deployment_has_its_vpc() -> None:
     world = well()
     world.others["ec2"] = Ec2(*TYPES, vpcs=4, own=True)

@@ -1,19 +1,97 @@
-"""`interrupt`: refusals; tests/e2e/test_checkpoints.py interrupts."""
+"""`interrupt`: on AWS by an experiment, and refusals; tests/e2e/test_checkpoints.py interrupts in local mode."""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import botocore.session
 import pytest
+from botocore.validate import ParamValidator
 
 from argosy.client.aws_clients import Connection
 from argosy.client.steering import SteeringRefused, steer
-from tests.fakes.cli import RUN_ID, World
+from tests.fakes.cli import DEPLOYMENT, RUN_ID, World, run_view, task_row
+
+TASK = "arn:aws:ecs:eu-west-1:123456789012:task/argosy/f00"
+ROWS = [
+    task_row(0, status="PENDING", instance=None),
+    task_row(1, status="RUNNING", instance="i-0busy", taskArn=TASK),
+    task_row(2, status="RUNNING", instance="i-0busy", taskArn=TASK),
+]
 
 
-def test_on_aws_another_service_interrupts() -> None:
-    result = World().argosy("interrupt", RUN_ID)
+class Fis:
+    """Fault Injection Service: an experiment begins after some looks. Requests are checked by botocore's model."""
+
+    def __init__(self, *states: str) -> None:
+        self._states = list(states)
+        self._model = botocore.session.get_session().get_service_model("fis")
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def _take(self, operation: str, request: dict[str, Any]) -> None:
+        shape = self._model.operation_model(operation).input_shape
+        tokens = {name: "made" for name, its in shape.members.items() if its.metadata.get("idempotencyToken")}
+        assert ParamValidator().validate({**tokens, **request}, shape).generate_report() == ""
+        self.calls.append((operation, request))
+
+    def _state(self) -> dict[str, Any]:
+        status = self._states.pop(0) if len(self._states) > 1 else self._states[0]
+        reason = {"reason": "Target resolution returned empty set."} if status == "failed" else {}
+        return {"experiment": {"id": "EXP1", "state": {"status": status, **reason}}}
+
+    def create_experiment_template(self, **request: Any) -> dict[str, Any]:
+        self._take("CreateExperimentTemplate", request)
+        return {"experimentTemplate": {"id": "EXT1"}}
+
+    def start_experiment(self, **request: Any) -> dict[str, Any]:
+        self._take("StartExperiment", request)
+        return self._state()
+
+    def get_experiment(self, **request: Any) -> dict[str, Any]:
+        self._take("GetExperiment", request)
+        return self._state()
+
+    def delete_experiment_template(self, **request: Any) -> dict[str, Any]:
+        self._take("DeleteExperimentTemplate", request)
+        return {}
+
+
+def world(fis: Fis, **allowed: Any) -> World:
+    made = World().answers("DescribeRun", run_view(taskList=ROWS, nextToken=None))
+    made.parameters.values["/argosy/deployment"] = json.dumps({**DEPLOYMENT, "allowInterrupt": True, **allowed})
+    made.others["fis"] = fis
+    return made
+
+
+def test_on_aws_an_experiment_sends_the_notice_to_the_instance_of_a_running_task() -> None:
+    fis = Fis("initiating", "pending", "running")
+    assert world(fis).document("interrupt", RUN_ID) == {
+        "runId": RUN_ID, "instance": "i-0busy", "noticeSeconds": 120.0, "tasks": [1, 2],
+    }  # fmt: skip
+    assert [name for name, _ in fis.calls] == [
+        "CreateExperimentTemplate", "StartExperiment", "GetExperiment", "GetExperiment", "DeleteExperimentTemplate",
+    ]  # fmt: skip
+    asked = fis.calls[0][1]
+    assert asked["roleArn"] == "arn:aws:iam::123456789012:role/argosy-interrupt"
+    assert asked["targets"]["one"]["resourceArns"] == ["arn:aws:ec2:eu-west-1:123456789012:instance/i-0busy"]
+    assert [each["tags"] for _, each in fis.calls[:2]] == [{"argosy:stage": "main"}] * 2
+
+
+def test_an_experiment_that_fails_says_why_and_leaves_no_template() -> None:
+    fis = Fis("initiating", "failed")
+    result = world(fis).argosy("interrupt", RUN_ID)
+    assert result.exit_code == 3
+    assert "i-0busy was not interrupted: Target resolution returned empty set." in " ".join(result.stderr.split())
+    assert fis.calls[-1] == ("DeleteExperimentTemplate", {"id": "EXT1"})
+
+
+def test_on_aws_the_owner_has_to_allow_it_and_the_notice_has_its_length() -> None:
+    result = world(Fis(), allowInterrupt=False).argosy("interrupt", RUN_ID)
     assert result.exit_code == 2
-    assert "Only local mode interrupts on command" in result.stderr
-    assert "first-deployment.md" in result.stderr
+    assert "deploy with allowInterrupt set to true" in result.stderr
+    result = world(Fis()).argosy("interrupt", RUN_ID, "--warn", "5")
+    assert "an instance ends 120 s after its notice" in " ".join(result.stderr.split())
 
 
 def test_where_no_local_mode_answers_that_is_said() -> None:
