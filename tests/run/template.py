@@ -83,8 +83,6 @@ def serve(requests: socket.socket) -> int:
     os.environ.clear()
     os.environ.update(local_mode.environment())
     imported.warm()
-    gc.collect()
-    gc.freeze()
     forks.serve(requests)
     return 0
 

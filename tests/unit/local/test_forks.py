@@ -92,19 +92,26 @@ def test_a_file_of_the_users_folder_hides_no_library(forks: Forks, tmp_path: Pat
 
 
 def server_of(fork: Fork) -> int:
-    """Its watcher's parent."""
-    return psutil.Process(fork.pid).parents()[1].pid
+    return psutil.Process(fork.pid).ppid()
 
 
-def test_a_server_that_was_killed_is_replaced(forks: Forks) -> None:
+def test_a_server_that_was_killed_takes_its_forks_with_it_and_is_replaced(forks: Forks) -> None:
     with called(forks, "copy") as before:
         server = server_of(before)
         os.kill(server, signal.SIGKILL)
         until(lambda: is_gone(server))
         with called(forks, "copy") as after:
             assert server_of(after) != server
-        before.stdin.close()
-        assert before.wait(PATIENCE_S) == 0
+        assert before.wait(PATIENCE_S) == -signal.SIGKILL
+        until(lambda: is_gone(before.pid))
+
+
+def test_each_of_many_forks_that_end_at_once_has_its_own_status(forks: Forks) -> None:
+    made = [forks.start(f"tests.fakes.forked.{name}", [], {}) for name in ("leave", "fail", "die") * 8]
+    assert [fork.wait(PATIENCE_S) for fork in made] == [7, 1, -signal.SIGKILL] * 8
+    for fork in made:
+        for pipe in (fork.stdin, fork.stdout, fork.stderr):
+            pipe.close()
 
 
 KILLED = """
