@@ -25,16 +25,19 @@ from argosy.scheduler.turns.asks import asks_of
 COLUMNS = ("free", "total", "healthy", "running_tasks", "tasks_left", "price_usd_per_hour")
 
 
-def drifted(engine: Engine) -> list[str]:
-    """A sentence for each difference between what the engine has kept and its state."""
+def drifted(engine: Engine, places: bool = True) -> list[str]:
+    """A sentence for each difference between what the engine has kept and its state.
+
+    places: whether tasks are placed on both, which takes more time than all the rest.
+    """
     state = engine.state
     if state is None:
         return []
     catalogue = as_registered(engine.catalogue, state.pools.values())
-    return list(differences(engine.roster, Moment(state, catalogue, engine.now(), engine.policy)))
+    return list(differences(engine.roster, Moment(state, catalogue, engine.now(), engine.policy), places))
 
 
-def differences(roster: Roster, moment: Moment) -> Iterator[str]:
+def differences(roster: Roster, moment: Moment, places: bool = True) -> Iterator[str]:
     """Between the kept rows and the present state."""
     kept, fresh = roster.at(moment), Roster().at(moment)
     if (kept.supply.ids, kept.ready, kept.owed) != (fresh.supply.ids, fresh.ready, fresh.owed):
@@ -44,6 +47,8 @@ def differences(roster: Roster, moment: Moment) -> Iterator[str]:
         if mine != theirs:
             yield f"kept: {mine}, it should be {theirs}"
     yield from (f"kept: other {name} than there are" for name in _different_columns(kept.supply, fresh.supply))
+    if not places:
+        return
     batches = [replace(ask.batch, count=10) for ask in asks_of(moment, _runs_with_known_strategies(moment))]
     if not batches:
         return

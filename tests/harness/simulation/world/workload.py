@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from argosy.layout import ATTEMPT_METADATA, attempt_uri, part_suffix, part_uri, split_s3
@@ -39,7 +39,7 @@ def version_of_program(number: int) -> str:
     return f"s3://{BUCKET}/argosy/programs/jobs/{number}.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SimulatedJob:
     """The work of one run. Times in seconds; shares of tasks or attempts in 0..1."""
 
@@ -60,7 +60,7 @@ class SimulatedJob:
     never_well: float = 0.0  # attempts whose health command never succeeds
     upload_s: float = 0.0  # of a checkpoint; 0 = its programs save none
 
-    @property
+    @cached_property
     def terms(self) -> RunTerms:
         """The terms of its spec."""
         return terms_of_form(self.spec)
