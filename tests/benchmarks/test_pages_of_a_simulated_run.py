@@ -15,6 +15,7 @@ from argosy.ui.looks import Looks
 from argosy.ui.pages import Pages
 from argosy.ui.serving import serving
 from tests.chromium import Tab, tab
+from tests.fakes.looks import Reached
 from tests.harness.simulation.scale.asking import ask
 from tests.harness.simulation.scale.run import ScaleRun, Size
 
@@ -73,7 +74,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 def refreshed_ms(run: ScaleRun, path: str) -> list[int]:
     """The server's time, if every cached answer has expired; the api's time is left out."""
     api, moment, took = Api(run), [run.timeline.now], []
-    access: Any = type("Access", (), {"api": api})
+    access: Any = Reached(api, None)
     looks = Looks(access, lambda: moment[0])
     pages = Pages(looks, Guard(), "argosy")
     for _ in range(TIMES):
@@ -86,7 +87,7 @@ def refreshed_ms(run: ScaleRun, path: str) -> list[int]:
 
 
 def drawn_ms(browser: Tab, run: ScaleRun, path: str) -> list[int]:
-    access: Any = type("Access", (), {"api": Api(run)})
+    access: Any = Reached(Api(run), None)
     with serving(Looks(access, run.timeline.clock), "argosy", path) as address:
         browser.open(address)
         found = []

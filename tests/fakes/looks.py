@@ -291,7 +291,7 @@ class Objects:
 class Reached:
     """As `client.access.Access`."""
 
-    def __init__(self, api: Api, spec: bytes | None) -> None:
+    def __init__(self, api: Any, spec: bytes | None) -> None:
         self.api, self.spec, self.deployment = api, spec, SimpleNamespace(region="us-east-1")
         self.connection = Connection(endpoint_url="http://127.0.0.1:1")
 
