@@ -93,7 +93,7 @@ class ListRuns(Strict):
 
 class CancelRun(Strict):
     """Stop a run's tasks and start no more; what has ended well stays. dependents: also the runs that depend on it.
-    tasks: these only, and the run goes on: first and last index of each stretch, at most 20 tasks."""
+    tasks: these only, and the run continues: first and last index of each stretch, at most 20 tasks."""
 
     action: Literal["CancelRun"]
     run_id: str

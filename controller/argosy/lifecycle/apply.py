@@ -125,13 +125,6 @@ def run_cancelled(event: events.RunCancelled, state: State, now: float, policy: 
 
 
 @_apply.register
-def tasks_cancelled(event: events.TasksCancelled, state: State, now: float, policy: Policy) -> None:
-    run = state.runs.get(event.request.run_id)
-    if run is not None:
-        cancel_tasks(state, run, event.request, now)
-
-
-@_apply.register
 def run_retried(event: events.RunRetried, state: State, now: float, policy: Policy) -> None:
     found = state.suspended.get(event.request.run_id)
     if found is not None:
@@ -141,8 +134,11 @@ def run_retried(event: events.RunRetried, state: State, now: float, policy: Poli
 
 
 @_apply.register
-def run_updated(event: events.RunUpdated, state: State, now: float, policy: Policy) -> None:
-    user_requests.update_run(state, event.request)
+def run_changed(event: events.RunUpdated | events.TasksCancelled, state: State, now: float, policy: Policy) -> None:
+    if isinstance(event, events.RunUpdated):
+        user_requests.update_run(state, event.request)
+    else:
+        cancel_tasks(state, event.request, now)
 
 
 @_apply.register

@@ -75,10 +75,11 @@ def cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> N
     drop_unsent(state, run, now, policy)
 
 
-def cancel_tasks(state: State, run: Run, request: CancelTasksRequest, now: float) -> None:
+def cancel_tasks(state: State, request: CancelTasksRequest, now: float) -> None:
     """A task that waits ends at once. A live one gets a stop, which `upkeep.stops` sends until its attempt has ended.
     One whose program has ended, and those of services, stay."""
-    if run.terms.serves:
+    run = state.runs.get(request.run_id)
+    if run is None or run.terms.serves:
         return
     reason = run.reason_row(CANCELLED_ALONE)
     for index in (index for first, last in request.tasks for index in range(first, min(last + 1, run.task_count))):

@@ -32,8 +32,6 @@ class RunCancelled:
 
 @dataclass(frozen=True, slots=True)
 class TasksCancelled:
-    """A user ends tasks of an open run."""
-
     request: inbox.CancelTasksRequest
 
 

@@ -164,7 +164,7 @@ class RunHandle:
         self, reason: str | None = None, dependents: bool = False, *, indexes: Iterable[int] | None = None
     ) -> RunHandle:
         """End it: running tasks are stopped, and no other is started. dependents: also the runs that depend on it.
-        indexes: only these tasks, at most 20; the run goes on. Raises ArgosyError.
+        indexes: only these tasks, at most 20; the run continues. Raises ArgosyError.
         """
         tasks = [] if indexes is None else stretches(indexes)
         if tasks or indexes is None:

@@ -146,6 +146,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {"run": "RUN", "since": "10m", "follow": True, "kinds": ["task.ended", "instance"], "instance": "i-0abc"},
     ),
     ("cancel RUN --reason wrong --dependents", {"reason": "wrong", "dependents": True}),
+    ("cancel RUN --tasks 3,7-8", {"tasks": "3,7-8"}),
     ("explain RUN --task 7", {"run": "RUN", "task": 7}),
     ("explain RUN 7 --at 17:03", {"run": "RUN", "index": 7, "at": "17:03"}),
     (

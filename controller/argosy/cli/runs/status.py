@@ -143,7 +143,7 @@ def cancel(
     left = view["tasks"]["starting"] + view["tasks"]["running"]
     console = session.console
     if chosen and view["status"] not in TERMINAL:
-        console.print(f"Tasks {tasks} of {run} are being cancelled unless they have ended; the others go on.")
+        console.print(f"Tasks {tasks} of {run} are being cancelled unless they have ended; the others continue.")
         return
     if view["status"] in TERMINAL and view["status"] != "CANCELLED":
         console.print(f"{run} had already ended: {view['status']}.")

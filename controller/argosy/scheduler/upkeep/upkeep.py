@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.lifecycle.pools import CLOSED
-from argosy.lifecycle.run_stops import CANCELLED_ALONE
 from argosy.market.release import drains_for_a_user
 from argosy.model.actions import (
     Action,
@@ -55,7 +54,7 @@ UNHEALTHY = "argosy: the health command of the task's container kept failing"
 REPLACED = "argosy: the service no longer needs this task"
 # When a stop is repeated: the first request may have been lost, and ECS shows the reason of the one that arrived.
 SAID_AGAIN = {
-    StopCause.CANCELLED: "argosy: the run was cancelled",
+    StopCause.CANCELLED: "argosy: the task was cancelled",
     StopCause.CAPPED: "argosy: the run's budget is used up",
     StopCause.TIMED_OUT: OVER_TIME,
     StopCause.INTERRUPTED: "argosy: the instance is about to be interrupted",
@@ -283,8 +282,6 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
     state, now, policy = moment.state, moment.now, moment.policy
     table, timeout_s = state.attempts, run.terms.attempt_timeout_s
     already = StopCause(int(table["stop_cause"][row]))
-    if already is StopCause.CANCELLED and not run.halted:
-        return already, f"argosy: {CANCELLED_ALONE}"
     if already is not StopCause.NONE:
         return already, SAID_AGAIN[already]
     instance = state.instance_of(row)
@@ -319,7 +316,7 @@ def ends_with_instance(instance: Instance | None, moment: Moment) -> bool:
 def _why_stop_run(run: Run, started_at: float, now: float, policy: Policy) -> tuple[StopCause, str] | None:
     """The reason why all attempts of a run end, this one among them."""
     if run.cancelled:
-        return StopCause.CANCELLED, SAID_AGAIN[StopCause.CANCELLED]
+        return StopCause.CANCELLED, "argosy: the run was cancelled"
     if run.is_over_time(now):
         return StopCause.CANCELLED, f"argosy: the run took longer than {run.terms.duration_limit_s:.0f} s"
     if run.capped_at and (run.terms.drains_at_cap or (started_at and now - started_at >= finish_seconds(run, policy))):

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any, TypeVar, Unpack
 
+from argosy.client.errors import ArgosyError
 from argosy.sdk.client import Client
-from argosy.sdk.errors import ArgosyError, RunFailed
+from argosy.sdk.errors import RunFailed
 from argosy.sdk.mapping.calls import (
     NOT_AWAITED,
     batch_size,

@@ -318,7 +318,9 @@ def test_cancel_says_what_stops() -> None:
 def test_cancel_of_tasks_names_them() -> None:
     world = World().answers("CancelRun", run_view())
     result = world.argosy("cancel", RUN_ID, "--tasks", "3,7-8")
-    assert result.stdout == f"Tasks 3,7-8 of {RUN_ID} are being cancelled unless they have ended; the others go on.\n"
+    assert (
+        result.stdout == f"Tasks 3,7-8 of {RUN_ID} are being cancelled unless they have ended; the others continue.\n"
+    )
     assert world.functions.requests[0]["tasks"] == [[3, 3], [7, 8]]
     assert World().argosy("cancel", RUN_ID, "--tasks", "x").exit_code == 2
 
