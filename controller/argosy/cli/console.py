@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from argosy.cli.own_name import as_typed
 from argosy.figures.markup import visible
 
 
@@ -23,7 +24,11 @@ class PlainText(Text):
         return self
 
 
-_COMMANDS = ("next: ", "or: ")
+_COMMANDS = ("next: ", "or: ", "then, ")
+
+
+def _is_step(printed: Any) -> bool:
+    return isinstance(printed, str) and any(each in printed for each in _COMMANDS)
 
 
 class PlainTextConsole(Console):
@@ -33,11 +38,12 @@ class PlainTextConsole(Console):
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Nothing is cropped. A command to type next stays one line, however narrow the terminal is: it is copied."""
+        """Nothing is cropped. A command to type next works as it stands, and is one line, however narrow the terminal
+        is: it is copied."""
         if objects and all(isinstance(each, str) and each.lstrip().startswith(_COMMANDS) for each in objects):
             options.setdefault("soft_wrap", True)
         options.setdefault("crop", False)
-        super().print(*objects, **options)
+        super().print(*(as_typed(each) if _is_step(each) else each for each in objects), **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Strings, as lines and in tables."""

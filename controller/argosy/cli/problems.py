@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from argosy.cli.outside_text import say
+from argosy.cli.own_name import as_typed
 from argosy.client.errors import ArgosyError, from_aws, is_from_aws
 from argosy.figures.markup import visible
 
@@ -46,7 +47,7 @@ def show(error: ArgosyError) -> None:
     for line in error.details:
         say(f"  {line}", err=True)
     if error.next_step:
-        say(f"next: {error.next_step}", err=True)
+        say(f"next: {as_typed(error.next_step)}", err=True)
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from argosy.client.extras import installing
+
 USAGE = 2  # as `problems.USAGE`, whose module needs typer
 EXTRAS = {
     "cli": ("typer", "rich"),
@@ -31,5 +33,5 @@ def lacking(fault: BaseException) -> str:
     missing = (fault.name or "") if isinstance(fault, ModuleNotFoundError) else ""
     for extra, modules in EXTRAS.items():
         if missing.partition(".")[0] in modules:
-            return f"error: This needs {missing}, which is not installed.\nnext: pip install 'argosy[{extra}]'"
+            return f"error: This needs {missing}, which is not installed.\nnext: {installing(extra)}"
     return ""

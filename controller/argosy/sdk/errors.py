@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.client.access import Access
 from argosy.client.api import ApiError
 from argosy.client.errors import ArgosyError, InvalidInput, from_aws, is_from_aws
+from argosy.client.extras import installing
 from argosy.client.failures import kinds_of, with_last_lines
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ class RunFailed(ArgosyError):
 
 
 class MissingPackage(ArgosyError):
-    """Something needs a package that a plain `pip install argosy` leaves out."""
+    """Something needs a package that Argosy without extras leaves out."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        step = f"pip install 'argosy[{extra}]'"
-        super().__init__(f"{what} needs {package}, which is not installed.", next_step=step, is_users_fault=True)
+        said = f"{what} needs {package}, which is not installed."
+        super().__init__(said, next_step=installing(extra), is_users_fault=True)
         _note(self)
 
 

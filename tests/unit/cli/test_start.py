@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from argosy.cli.main import main
 from argosy.cli.start import EXTRAS, lacking
+from argosy.client.extras import installing
 
 ROOT = Path(__file__).resolve().parents[3]
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "flask": "moto", "werkzeug": "moto"}  # moto[server] brings these two
@@ -30,7 +31,7 @@ def started_without(package: str) -> subprocess.CompletedProcess[str]:
 def test_without_a_terminal_s_library_the_extra_is_named() -> None:
     done = started_without("typer")
     assert done.returncode == 2
-    assert done.stderr == "error: This needs typer, which is not installed.\nnext: pip install 'argosy[cli]'\n"
+    assert done.stderr == f"error: This needs typer, which is not installed.\nnext: {installing('cli')}\n"
 
 
 def test_with_it_the_command_starts() -> None:
@@ -51,7 +52,7 @@ def test_a_command_that_needs_an_extra_names_it(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit) as ended:
         main(program)
     assert ended.value.code == 2
-    assert capsys.readouterr().err.splitlines()[1] == "next: pip install 'argosy[local]'"
+    assert capsys.readouterr().err.splitlines()[1] == f"next: {installing('local')}"
 
 
 @pytest.mark.parametrize("fault", [ValueError("x"), ModuleNotFoundError("no name"), ImportError("x", name="moto")])

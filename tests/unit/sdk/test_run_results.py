@@ -11,6 +11,7 @@ import pytest
 
 import argosy
 from argosy import layout
+from argosy.client.extras import installing
 from tests.fakes.cli import OUTPUT, RUN_ID, World, ended, run_view, tasks
 from tests.fakes.sdk import client_of
 
@@ -125,4 +126,4 @@ def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     run = run_with(world, part(world, 0, 1))
     with pytest.raises(argosy.MissingPackage, match="pandas, which is not installed") as missing:
         run.dataframe()
-    assert missing.value.__notes__ == ["next: pip install 'argosy[frame]'"]
+    assert missing.value.__notes__ == [f"next: {installing('frame')}"]

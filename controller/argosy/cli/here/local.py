@@ -18,6 +18,7 @@ from argosy.cli.command import command
 from argosy.cli.here.examples import example
 from argosy.cli.here.runtime import PROCESS, BaseImage, Runtime, engine_of
 from argosy.cli.outside_text import say
+from argosy.cli.own_name import as_typed
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
@@ -211,7 +212,7 @@ def local(
 
     def greet(aws: LocalAws) -> None:
         greeting = [*welcome(aws.endpoint_url, options.keep), machine(options), *lacking(options)]
-        say("\n".join(greeting))
+        say(as_typed("\n".join(greeting)))
 
     try:
         with refusals_told():

@@ -10,6 +10,7 @@ from argosy.client.entering.starting import CommandLine, has_terminal
 from argosy.client.entering.target import CannotEnter, RunningContainer
 from argosy.client.entering.way_in import WayIn
 from argosy.client.errors import InvalidInput
+from argosy.client.extras import installing
 
 
 def command_here(way: WayIn, target: RunningContainer, words: Sequence[str]) -> CommandLine:
@@ -28,9 +29,7 @@ def _surroundings(pid: int, target: RunningContainer) -> tuple[dict[str, str], P
     try:
         import psutil
     except ImportError as missing:
-        raise InvalidInput(
-            "This needs the packages of local mode.", next_step="pip install 'argosy[local]'"
-        ) from missing
+        raise InvalidInput("This needs the packages of local mode.", next_step=installing("local")) from missing
     try:
         process = psutil.Process(pid)
         environment, is_ours = process.environ(), process.uids().real == os.getuid()

@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from argosy.client.entering.way_in import WayIn
+from argosy.client.extras import installing
 from tests.fakes.cli import DEPLOYMENT, RUN_ID, World, api_error, refusal
 
 ARN = "arn:aws:ecs:us-east-1:123456789012:task/argosy/0123"
@@ -284,7 +285,7 @@ def test_a_client_without_local_mode_says_what_it_lacks(ecs: Ecs, monkeypatch: p
     ecs.session = way_of(os.getpid())
     result = world(ecs).argosy("exec", RUN_ID, "17", *LOCAL, "true")
     assert result.exit_code == 2
-    assert "next: pip install 'argosy[local]'" in result.stderr
+    assert f"next: {installing('local')}" in result.stderr
 
 
 def test_a_container_is_entered_by_its_engine(

@@ -128,7 +128,8 @@ def _print(session: Session, found: Mapping[str, Any], out: Path) -> None:
     session.console.print(report.closing_table(found, out / "results"))
     session.console.print(f"\nThe same figures, unrounded: {out / 'summary.json'}", style="dim")
     session.console.print(f"Report of the demo: {out / REPORTS[0]}", style="dim")
-    session.console.print(f"next: argosy local, then argosy submit {example(RUN_FILES[0])}", style="dim")
+    session.console.print("next: argosy local", style="dim")
+    session.console.print(f"then, in another terminal: argosy submit {example(RUN_FILES[0])}", style="dim")
 
 
 def _planned(inside: Session, file: Path, log: StepLog) -> Any:
