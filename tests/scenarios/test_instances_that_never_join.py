@@ -129,3 +129,14 @@ def test_a_first_order_delays_only_what_is_beyond_it_and_only_until_an_instance_
     assert took(cluster(2), 8) == took(cluster(0), 8)
     assert 0 < took(few, 24) - took(unlimited, 24) < 180
     assert took(few, 24, "second") == pytest.approx(took(unlimited, 24, "second"), abs=10)
+
+
+def test_a_new_ami_that_is_broken_is_tried_with_few_instances_too() -> None:
+    cluster = Broken(("c5.xlarge",), ZONES[:1], is_sick=lambda zone: False, first_order=2)
+    cluster.submit(4)
+    cluster.run_to_rest()
+    cluster.world.ec2.add_launch_template("argosy", image_id="ami-2", tags={"argosy:stage": "main"})
+    cluster.world.agent_behaviour = lambda instance: AgentBehaviour(registers=False)
+    cluster.run_for(cluster.policy.sweep_s + 10)
+    cluster.submit(80, run_id="later-261121-062733-k3f9")
+    assert cluster.most_alive(0.2 * HOUR_S) == 2

@@ -63,6 +63,11 @@ class FleetTemplates:
     def is_behind(self, fleet_id: str) -> bool:
         return fleet_id in self._newer
 
+    def newest_version(self, fleet_id: str) -> str:
+        """ "" if the newest versions could not be read."""
+        found = self.config(fleet_id).get("LaunchTemplateSpecification") or {}
+        return str(found.get("Version", "")) if self._is_read else ""
+
     def config(self, fleet_id: str) -> Mapping[str, Any]:
         """The launch template and overrides of a listed fleet, in the newest version; empty without one."""
         return self._configs.get(fleet_id, {})

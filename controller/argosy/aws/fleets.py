@@ -238,6 +238,7 @@ class AwsFleets:
                 listed_usd_per_hour=listed.get(instance_type),
                 is_modifying=_state(fleet) == "modifying",
                 is_behind=self._templates.is_behind(fleet["FleetId"]),
+                version=self._templates.newest_version(fleet["FleetId"]),
                 stays_behind=self._templates.stays_behind(fleet["FleetId"]),
                 placement_score=None if scores is None else scores.get((instance_type, zone), 0),
                 is_offered=instance_type in offers.get(zone, ()) if offers else None,

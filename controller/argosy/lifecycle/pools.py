@@ -65,11 +65,18 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
     pool.listed_usd_per_hour = seen.listed_usd_per_hour or pool.listed_usd_per_hour
     if seen.placement_score is not None:
         pool.placement_score = seen.placement_score
+    _see_version(pool, seen, now)
     if seen.is_offered is not None:
         pool.withdrawn_at = 0.0 if seen.is_offered else pool.withdrawn_at or now
     if seen.record is not None:
         pool.account_interruptions, pool.account_hours = seen.record
     state.changed_pools |= before != _shown(pool)
+
+
+def _see_version(pool: Pool, seen: FleetSeen, now: float) -> None:
+    if seen.version not in ("", pool.version):
+        pool.joined_version = pool.joined_version if pool.version else seen.version  # what joined before that counts
+        pool.version, pool.version_at = seen.version, now
 
 
 def _adopt(pool: Pool, seen: FleetSeen) -> None:
@@ -85,7 +92,7 @@ def _adopt(pool: Pool, seen: FleetSeen) -> None:
 def _shown(pool: Pool) -> tuple[object, ...]:
     prices = pool.spot_usd_per_hour, pool.listed_usd_per_hour, pool.priced_at, pool.placement_score, pool.withdrawn_at
     record = pool.account_interruptions, pool.account_hours
-    return pool.fleet_id, pool.confirmed_spot, *pool.surplus, *prices, *record
+    return pool.fleet_id, pool.confirmed_spot, pool.version, *pool.surplus, *prices, *record
 
 
 def miss_fleets(state: State, sweep: Observed) -> None:
@@ -243,6 +250,8 @@ def note_registered(state: State, instance: Instance) -> None:
     if instance.cordon == NEVER_JOINED:
         instance.cordon = ""
     pool = state.pools.get(instance.pool)
+    if pool is not None and pool.joined_version != pool.version and instance.launched_at >= pool.version_at:
+        pool.joined_version, state.changed_pools = pool.version, True
     if pool is not None and (pool.unregistered or pool.cell_unregistered):
         unjoined.forgive(state, pool)
 

@@ -285,6 +285,7 @@ class FleetSeen:
     record: SpotRecord | None = None  # None: EC2 gave none
     is_modifying: bool = False  # then the targets may be the earlier ones
     is_behind: bool = False  # whether it launches from an outdated version of its launch template
+    version: str = ""  # the newest of its launch template, which its next instances start from; "" = not known
     is_offered: bool | None = None  # whether EC2 offers the type in the zone; None = not known
     stays_behind: str | None = None  # EC2's refusal to move it; "" = none is known, None = it has the newest version
 

@@ -61,6 +61,9 @@ class Pool:
         0.0  # when EC2's list of offers first lacked its type in its zone; 0 = it has it, or is unknown
     )
     registered_memory_mib: int = 0  # memory that an instance of it last registered; 0 = none has
+    version: str = ""  # the newest of its fleet's launch template; "" = not known
+    version_at: float = 0.0  # since when it has been known
+    joined_version: str = ""  # the one that an instance last joined with
     without_runner_at: float = 0.0  # when an instance last joined without the runner; 0 = one of its AMI had it since
     without_sharing_at: float = 0.0  # the same of the attribute that its GPUs can be shared
 
@@ -83,6 +86,11 @@ class Pool:
     @property
     def key(self) -> str:
         return pool_key(self.cell, self.instance_type, self.zone, self.reservation)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether an instance of the newest version of its launch template has joined the cluster."""
+        return bool(self.registered_memory_mib) and self.joined_version == self.version
 
     @property
     def ordered_as(self) -> Purchase:

@@ -38,12 +38,14 @@ def trials_left(moment: Moment, first: Mapping[str, str]) -> Mapping[str, int]:
 
 
 def unproven(moment: Moment) -> dict[str, str]:
-    """By pool, the AMI and the cell of its instances, if none of them has ever joined the cluster. If the AMI, the
-    network or the role is broken, a first order of all that the tasks need would only cost money. Instances of Capacity
-    Reservations are paid for anyway."""
+    """By pool, the AMI and the cell of its instances, if none of the newest launch templates has joined the cluster.
+
+    If the AMI, the network or the role is broken, a first order of all that the tasks need would only cost money.
+    Instances of Capacity Reservations are paid for anyway.
+    """
     if not moment.policy.first_order:
         return {}
     pools = moment.state.pools.values()
     ami = {each.key: f"the {image_of(each.instance_type)} AMI in {each.cell}" for each in pools}
-    proven = {ami[each.key] for each in pools if each.registered_memory_mib}
+    proven = {ami[each.key] for each in pools if each.is_proven}
     return {each.key: ami[each.key] for each in pools if not each.reservation and ami[each.key] not in proven}

@@ -99,14 +99,16 @@ class FleetChecker(Checker):
         """Until an instance of an AMI has joined in its cell, few are on their way there."""
         facts, most, known = self.facts, self.facts.policy.first_order, self.facts.stored.instances
         alike = [each for each in facts.regions.fleets() if each.is_live and _ami(each) == _ami(fleet)]
-        stored = [each for each in facts.stored.pools.values() if each["registered_memory_mib"]]
+        joined = [each for each in facts.stored.pools.values() if each["registered_memory_mib"]]
+        stored = [each for each in joined if each["joined_version"] == each["version"]]
         if not most or _ami(fleet) in {(each["cell"], image_of(each["instance_type"])) for each in stored}:
             return
         missing = sum(max(0, each.total_target - len(each.members)) for each in alike if fleet_is_ours(each))
         names = [name for each in alike if fleet_is_ours(each) for name in each.members if name in known]
         over = ("released_at", "cordon", "interrupted_at", "registered_at")
         missing += sum(not any(known[name][each] for each in over) for name in names)
-        if fleet.total_target > len(fleet.members) and missing > most:
+        rises = fleet.total_target > max(len(fleet.members), self._targets.get(fleet.fleet_id, 0))
+        if rises and missing > most:
             facts.violated("first", f"{missing} instances of an AMI of which none has joined, {most} may be ordered")
 
     def unordered_raise(self, stored: StoredState, fleet: Ec2Fleet) -> str:
