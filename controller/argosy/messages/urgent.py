@@ -65,7 +65,8 @@ URGENT_KINDS = (
 
 _BY_MESSAGE: dict[Any, list[UrgentKind]] = {}
 for _kind in URGENT_KINDS:
-    _BY_MESSAGE.setdefault((_kind.source, _kind.detail_type), []).append(_kind)
+    for _name in (_kind.detail_type, *_kind.also):
+        _BY_MESSAGE.setdefault((_kind.source, _name), []).append(_kind)
 
 
 def rule_of(message: Mapping[str, Any]) -> str:
