@@ -5,6 +5,7 @@
 #   ENVIRONMENT=.venv-tensorflow requirements/install.sh requirements/local.txt requirements/tensorflow.txt
 #   ENVIRONMENT=.venv-checkov COMMAND=no requirements/install.sh requirements/checkov.txt     (without the command)
 #   ENVIRONMENT=.venv-pytorch FROM=/usr/bin/python3 COMMAND=no requirements/install.sh ...    (on top of that Python's own)
+#   PYTHON=/usr/bin/python3 requirements/install.sh requirements/dev.txt          (with that Python, if it is new enough)
 #
 # The installer is uv when there is one, else uv from PyPI inside .venv, else pip; INSTALLER=pip asks for pip. Every
 # package is checked against its hash. Nothing outside the environment is touched.
@@ -18,7 +19,7 @@ unset VIRTUAL_ENV PYTHONHOME PYTHONPATH
 say() { printf '%s\n' "$*" >&2; }
 
 find_python() {
-    for name in ${FROM:-} python3.13 python3.12 python3.11 python3 python; do
+    for name in ${FROM:-} ${PYTHON:-} python3.13 python3.12 python3.11 python3 python; do
         # Asked, not only looked for: a version manager's stand-in may be on PATH for a Python that is not there.
         if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             "$name" -c 'import sys; print(sys.executable)'
