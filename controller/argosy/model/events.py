@@ -329,14 +329,13 @@ class ResultSeen:
 
 @dataclass(frozen=True, slots=True)
 class ManifestPartWritten:
-    """The entries between the bounds are in the results folder; retries: number of the run's try. Equal bounds: nothing
-    was found that counts and nothing was written, but the next part begins further on (`Run.manifest_after`)."""
+    """The entries between the bounds are in the results folder. Equal bounds: nothing was found that counts."""
 
     run_id: str
-    retries: int
+    retries: int  # number of the run's try
     begin: ManifestBound
     end: ManifestBound
-    after: str = ""
+    after: str = ""  # where the next part begins (`Run.manifest_after`)
 
 
 @dataclass(frozen=True, slots=True)

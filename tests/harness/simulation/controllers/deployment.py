@@ -54,7 +54,7 @@ DEPLOYMENT = AwsDeployment(
 )
 WORKING_S = 5.0  # between two ticks of a controller that has come back, for as long as it waits for messages
 TICKS_AT_ONCE = 4  # a controller that comes back and sweeps needs two
-PLACED_TICKS = 4  # after so many, tasks are placed on kept and on fresh rows: a difference lasts
+PLACED_TICKS = 4  # after that many, tasks are placed on kept and on fresh rows: a difference lasts
 INTRUDING = 0.02  # the chance that another controller works in the middle of a call
 
 
