@@ -3,7 +3,7 @@
 Floors: 1,500 pools, 20 shapes, 100,000 tasks within +2 % of a valid bound in 3 s cold and 1 s warm; 20,000 pools,
 100 shapes, 1,000,000 tasks within +2 % in 10 s; 5,000 and 20,000 tasks of as many sizes within +2 % in 10 and 30 s, and
 never more expensive after more time; 5,000 small tasks of 30 sizes on 400 types at one price per vCPU within +1 % in 2
-s; 18 kinds of tasks with whole GPUs, shares of GPUs and none on the catalogue within +2 % in 2 s. `make bench` prints
+s; 18 kinds of tasks with whole GPUs, shares of GPUs and none on the catalogue within +1 % in 2 s. `make bench` prints
 the figures.
 """
 
@@ -117,7 +117,7 @@ def test_whole_gpus_shares_of_gpus_and_none_together(seed: int, capsys: pytest.C
             )
         assert_whole(problem, found)
         assert not found.left_out.any()
-    assert found.gap < 0.02  # the goal is 0.01
+    assert found.gap < 0.01
 
 
 @pytest.mark.benchmark
@@ -129,7 +129,7 @@ def test_no_filling_of_a_real_size_is_worth_more_than_the_bound_says(seed: int) 
     value = need @ [1e-5, 3e-6, 0.3] * np.random.default_rng(seed).uniform(0.7, 1.3, len(need))
     pricer = Pricer(sizes, need, problem.backlog.count)
     bound = pricer.at_most(value, np.ones(len(sizes), dtype=bool), 2_000_000)
-    _, worth = pricer.fillings(value, np.zeros(len(sizes)), 20_000_000)
+    _, _, worth = pricer.fillings(value, np.zeros(len(sizes)), 20_000_000)
     best = np.array([best_worth(size, need.tolist(), value.tolist()) for size in sizes.tolist()])
     assert (bound >= best * (1 - 1e-6)).all()
     assert (worth <= best * (1 + 1e-6)).all()

@@ -99,7 +99,7 @@ def test_a_filling_is_never_valued_too_low_and_always_fits(
     value, most = np.array([v for _, v in tasks]), np.full(len(tasks), 30)
     most_tasks = None if mosts_of is None else np.array(mosts_of[: len(market)])
     pricer = Pricer(capacity, need, most, most_tasks)
-    pattern, worth = pricer.fillings(value, np.zeros(len(capacity)), work)
+    _, pattern, worth = pricer.fillings(value, np.zeros(len(capacity)), work)
     bound = pricer.at_most(value, np.ones(len(capacity), dtype=bool), work)
     relaxed = relaxed_worth(capacity, need, value, most_tasks)
     assert (pattern @ need <= capacity).all()
@@ -129,7 +129,7 @@ def test_a_filling_with_that_many_tasks_of_a_shape_is_never_valued_too_low(
     capacity, most_tasks = np.array(market), None if mosts_of is None else np.array(mosts_of[: len(market)])
     columns = (capacity, need) if most_tasks is None else with_places(capacity, need, most_tasks)
     worth = counted_worth(*columns, value, count)
-    pattern, found = Pricer(capacity, need, count, most_tasks).whole_parts(value, np.full(len(market), -1.0))
+    _, pattern, found = Pricer(capacity, need, count, most_tasks).whole_parts(value, np.full(len(market), -1.0))
     assert (pattern @ need <= capacity).all()
     assert most_tasks is None or (pattern.sum(axis=1) <= most_tasks).all()
     for number, size in enumerate(market):

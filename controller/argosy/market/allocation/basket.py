@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from argosy.market.allocation.problem import Lot, Plan, Problem
-from argosy.market.allocation.ways import Kind
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _REPAIRS = 20
@@ -66,7 +65,7 @@ def fillings(
     if problem.shares is None:
         return best_fillings(*_placed(problem.sizes[sizes], need, most_tasks, sizes), value, most)
     ways = problem.ways
-    rows = np.flatnonzero(np.isin(ways.size, sizes) & np.isin(ways.kind, (Kind.ONE, Kind.ALL)))
+    rows = np.flatnonzero(np.isin(ways.size, sizes) & ~ways.some)
     of = ways.size[rows]
     capacity, units = np.column_stack([problem.sizes[of, :2], ways.gpus[rows]]), ways.units[np.ix_(rows, shapes)]
     need = np.column_stack([need[:, :2], ways.mean_units(rows)[shapes]])
@@ -84,11 +83,11 @@ def _placed(
 def fill(free: IntArray, need: IntArray, order: IntArray, most: IntArray, units: IntArray | None = None) -> IntArray:
     """(k, s): as many tasks of each shape, in order, as still fit into `free` (k, axes) and `most` (s,) allows. units:
     as in `best_fillings`."""
-    left = free.T.copy()
+    left, needs = free.T.copy(), need.tolist()
     pattern = np.zeros((len(free), len(need)), dtype=np.int64)
     for shape in order.tolist():
         count = np.full(len(free), most[shape], dtype=np.int64)
-        taken: dict[int, Any] = {axis: need[shape, axis] for axis in np.flatnonzero(need[shape]).tolist()}
+        taken: dict[int, Any] = {axis: amount for axis, amount in enumerate(needs[shape]) if amount}
         if units is not None and 2 in taken:
             taken[2] = units[:, shape]
         for axis, amount in taken.items():

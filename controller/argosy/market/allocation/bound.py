@@ -11,10 +11,10 @@ import numpy as np
 
 from argosy.market.allocation.basket import with_places
 from argosy.market.allocation.effort import Effort
-from argosy.market.allocation.generate import Centre, ColumnGeneration, dual_bound
+from argosy.market.allocation.generate import Centre, ColumnGeneration, scaled_bound
 from argosy.market.allocation.problem import Plan, Problem
 from argosy.market.allocation.relaxed import relaxed_worth
-from argosy.placement.arrays import AnyArray, FloatArray, IntArray
+from argosy.placement.arrays import FloatArray, IntArray
 
 _ENOUGH = 0.0015  # share of the cost: a bound this near needs no sharper table
 _FINER = 4  # each table is this many times finer than the one before
@@ -52,7 +52,9 @@ def best_bound(problem: Problem, centre: Centre, plan: Plan, generation: ColumnG
     open_ = worth > cheapest
     worth[open_] = np.minimum(worth[open_], pricer.counted(np.flatnonzero(open_), value, count))
     bound = max(bound, scaled_bound(problem, count, value, price, worth))
-    known = np.maximum(pricer.fillings(value, cheapest, generation.work)[1], cheapest)
+    known = cheapest
+    if problem.shares is None:
+        known = np.maximum(pricer.fillings(value, cheapest, generation.work)[2], cheapest)
     for look in range(effort.looks):
         open_ = worth > known * (1 + 1e-7)
         near = plan.usd_per_hour() <= bound * (1 + _ENOUGH)
@@ -62,19 +64,6 @@ def best_bound(problem: Problem, centre: Centre, plan: Plan, generation: ColumnG
         bound = max(bound, scaled_bound(problem, count, value, price, worth))
         begun, took = time.now(), time.now() - begun
     return max(0.0, bound * (1 - _SAFETY))
-
-
-def scaled_bound(problem: Problem, count: AnyArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
-    """The best bound for a multiple of `value`. worth: (k,) at least that of the best filling of each size."""
-    offered = problem.offered
-    at, least = worth[problem.size_of_pool], float(count @ value)
-    pays = (at > 0) & (offered.depth > 0)
-    turn = np.maximum(price[pays], 0) / at[pays]
-    order = np.argsort(turn, kind="stable")
-    slope = least - np.cumsum((offered.depth[pays] * at[pays])[order])
-    last = int(np.searchsorted(-slope, 0.0))
-    factor = float(turn[order][last]) if last < len(order) else 1.0
-    return max(dual_bound(problem, count, value * f, price, worth * f) for f in (factor, 1.0))
 
 
 def fluid_bound(problem: Problem, count: IntArray, usd_per_hour: float) -> float:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.market.allocation.bound import scaled_bound
-from argosy.market.allocation.generate import add_columns, add_rows, new_lp, optimum
+from argosy.market.allocation.generate import add_columns, add_rows, new_lp, optimum, scaled_bound
 from argosy.market.allocation.groups import grouped
 from argosy.market.allocation.problem import Problem, TaskShapes
 from argosy.market.allocation.whole import raised

@@ -27,6 +27,7 @@ _SMOOTHING = 0.5
 _QUICK_GAIN = 0.002  # quick pricing continues while it lowers the cost by more than this share
 _STATE_EVERY = 8  # rounds with tables
 _TOLERANCE = 0.0001  # share of the cost, in fractions of instances
+_SHARED_TOLERANCE = 0.001  # where tasks share GPUs: rounds take longer
 CPU = 1024.0  # cpu units per vCPU: keeps the numbers of the share rows near one
 OPTIONS: Final = (
     ("output_flag", False),
@@ -97,6 +98,22 @@ def add_columns(lp: Any, cost: FloatArray, upper: FloatArray, entries: Entries) 
     column, row, amount = entries
     starts = np.searchsorted(column, np.arange(len(cost))).astype(np.int32)
     lp.addCols(len(cost), cost, np.zeros(len(cost)), upper, len(row), starts, row.astype(np.int32), amount)
+
+
+def cover(count: IntArray, pattern: IntArray, price: FloatArray, seconds: float) -> list[int]:
+    """How often each pattern (q, s) of `price` (q,) is used to hold `count` (s,) tasks, in a cheap way; 0 if none is
+    found."""
+    lp, rows = new_lp(), np.flatnonzero(count)
+    for option, choice in (("presolve", "on"), ("mip_max_nodes", 200), ("mip_rel_gap", 2e-3), ("time_limit", seconds)):
+        lp.setOptionValue(option, choice)
+    add_rows(lp, count[rows].astype(np.float64), np.full(len(rows), np.inf))
+    column, row = pattern[:, rows].nonzero()
+    add_columns(lp, price, np.full(len(price), np.inf), (column, row, pattern[column, rows[row]].astype(np.float64)))
+    every = np.arange(len(price), dtype=np.int32)
+    lp.changeColsIntegrality(len(every), every, np.ones(len(every), dtype=np.uint8))
+    lp.run()
+    found: list[int] = np.rint(np.maximum(lp.getSolution().col_value, 0)).astype(np.int64).tolist()
+    return found
 
 
 class Master:
@@ -230,14 +247,16 @@ class ColumnGeneration:
             value = smoothing * centre.task_value + (1 - smoothing) * solution.task_value
             price = smoothing * centre.pool_price + (1 - smoothing) * pool_prices(problem, solution)
             if in_parts:
-                pattern, worth = self.pricer.whole_parts(value, problem.cheapest(price))
+                size, pattern, worth = self.pricer.whole_parts(value, problem.cheapest(price))
             else:
-                pattern, worth = self.pricer.fillings(value, problem.cheapest(price), self.work)
-            bound = dual_bound(problem, problem.backlog.count, value, price, worth)
+                size, pattern, worth = self.pricer.fillings(value, problem.cheapest(price), self.work)
+            bound_of = dual_bound if problem.shares is None else scaled_bound
+            bound = bound_of(problem, problem.backlog.count, value, price, worth)
             if bound > centre.bound:
                 centre = Centre(bound, value, price)
-            if solution.usd_per_hour - centre.bound > _TOLERANCE * solution.usd_per_hour:
-                if _add_better(problem, self.master, solution, pattern):
+            tolerance = _TOLERANCE if problem.shares is None else _SHARED_TOLERANCE
+            if solution.usd_per_hour - centre.bound > tolerance * solution.usd_per_hour:
+                if _add_better(problem, self.master, solution, size, pattern):
                     solution, smoothing = self.master.solve(), _SMOOTHING
                     continue
                 if smoothing:
@@ -258,7 +277,7 @@ class ColumnGeneration:
             if self.time_is_up():
                 break
             pattern, _worth = fillings(problem, every_size, every_shape, solution.task_value, backlog.count)
-            if not _add_better(problem, self.master, solution, pattern):
+            if not _add_better(problem, self.master, solution, every_size, pattern):
                 break
             before, solution = solution, self.master.solve()
             if solution.usd_per_hour > before.usd_per_hour * (1 - _QUICK_GAIN):
@@ -266,11 +285,11 @@ class ColumnGeneration:
         return solution
 
 
-def _add_better(problem: Problem, master: Master, solution: Solution, pattern: IntArray) -> int:
-    """Add the patterns that are worth more than their size costs."""
+def _add_better(problem: Problem, master: Master, solution: Solution, size: IntArray, pattern: IntArray) -> int:
+    """Add the patterns (n, s) that are worth more than their `size` (n,) costs."""
     cost = np.maximum(solution.size_value, problem.cheapest(pool_prices(problem, solution)))
-    better = np.flatnonzero(pattern @ solution.task_value > cost * _BETTER)
-    return master.add(better, pattern[better])
+    better = pattern @ solution.task_value > cost[size] * _BETTER
+    return master.add(size[better], pattern[better])
 
 
 def pool_prices(problem: Problem, solution: Solution) -> FloatArray:
@@ -287,3 +306,16 @@ def dual_bound(problem: Problem, count: AnyArray, value: FloatArray, price: Floa
     """A lower bound of any plan for `count` (s,) tasks, if no filling of a size is worth more than `worth` (k,)."""
     rent = np.maximum(0.0, worth[problem.size_of_pool] - price)
     return float(count @ value - problem.offered.depth @ rent)
+
+
+def scaled_bound(problem: Problem, count: AnyArray, value: FloatArray, price: FloatArray, worth: FloatArray) -> float:
+    """The best bound for a multiple of `value`. worth: (k,) at least that of the best filling of each size."""
+    offered = problem.offered
+    at, least = worth[problem.size_of_pool], float(count @ value)
+    pays = (at > 0) & (offered.depth > 0)
+    turn = np.maximum(price[pays], 0) / at[pays]
+    order = np.argsort(turn, kind="stable")
+    slope = least - np.cumsum((offered.depth[pays] * at[pays])[order])
+    last = int(np.searchsorted(-slope, 0.0))
+    factor = float(turn[order][last]) if last < len(order) else 1.0
+    return max(dual_bound(problem, count, value * f, price, worth * f) for f in (factor, 1.0))

@@ -24,6 +24,7 @@ Layer = NDArray[np.int32]
 LARGEST_VALUE = 1 << 29  # of any cell: two may be added in int32
 _BLOCK = 1 << 16  # cells handled at once: stays in the second-level cache
 _PARTS = 48  # steps tried: each need divided by 1 .. 48
+_NEAR_BEST = 8
 _LONGEST = 20_000  # steps of an axis: the table is traced back step by step
 _LOSSLESS = 1e-12
 
@@ -53,7 +54,7 @@ def grid_for(need: IntArray, weight: FloatArray, extent: tuple[int, int], cells:
     extent: the largest cpu units and MiB among the sizes.
     """
     share = weight / max(float(weight.sum()), 1e-300)
-    steps = [_steps(need[:, axis], share, extent[axis]) for axis in (0, 1)]
+    steps = [steps_for(need[:, axis], share, extent[axis]) for axis in (0, 1)]
     (cpu_step, cpu_loss), (memory_step, memory_loss) = steps
     # Rows x columns: every pair of steps that is small enough; the least loss, then the fewest cells.
     size = (extent[0] // cpu_step + 1)[:, None].astype(np.float64) * (extent[1] // memory_step + 1)[None, :]
@@ -64,7 +65,7 @@ def grid_for(need: IntArray, weight: FloatArray, extent: tuple[int, int], cells:
     return Grid(cpu, memory, not (need[:, 0] % cpu).any() and not (need[:, 1] % memory).any())
 
 
-def _steps(amount: IntArray, share: FloatArray, extent: int) -> tuple[IntArray, FloatArray]:
+def steps_for(amount: IntArray, share: FloatArray, extent: int) -> tuple[IntArray, FloatArray]:
     """Steps worth trying, ascending, and the loss of each: the mean of rounding down and up, as a share of the need."""
     asked = amount > 0
     amount, share = amount[asked], share[asked]
@@ -105,6 +106,25 @@ def fill_table(need: IntArray, value: IntArray, sizes: IntArray) -> list[Layer]:
                 _raise(layer[cpu:, memory:], layers[g - taken], worth)
         layers.append(layer)
     return layers
+
+
+def near_best_at(
+    layers: Sequence[Layer], need: IntArray, value: IntArray, sizes: IntArray, least: FloatArray
+) -> tuple[IntArray, IntArray]:
+    """(n,) sizes and (n, s) fillings worth more than the `least` (k,) of their size: the best with one task of each
+    shape, of at most `_NEAR_BEST` shapes."""
+    left = sizes[:, None, :] - need[None, :, :]
+    fits = np.asarray((left >= 0).all(axis=2))
+    rest = values_at(layers, np.where(fits[:, :, None], left, 0).reshape(-1, 3)).reshape(fits.shape)
+    worth = np.where(fits, rest + value, -1)
+    shape = np.argsort(-worth, axis=1, kind="stable")[:, :_NEAR_BEST]
+    row = np.repeat(np.arange(len(sizes)), shape.shape[1])
+    shape = shape.ravel()
+    above = worth[row, shape] > np.maximum(least[row], 0)
+    row, shape = row[above], shape[above]
+    pattern = patterns_at(layers, need, value, left[row, shape])
+    pattern[np.arange(len(row)), shape] += 1
+    return row, pattern
 
 
 def _add_copies(layer: Layer, cpu: int, memory: int, worth: int) -> None:

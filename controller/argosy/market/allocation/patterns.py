@@ -7,13 +7,14 @@ instances are large, the fractions are most of the plan: then dives complete it 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from argosy.market.allocation.basket import Basket, finish
 from argosy.market.allocation.bound import best_bound
 from argosy.market.allocation.effort import Effort
-from argosy.market.allocation.generate import Centre, ColumnGeneration, Master, Solution, pool_prices
+from argosy.market.allocation.generate import Centre, ColumnGeneration, Master, Solution, cover, pool_prices
 from argosy.market.allocation.many import Dives
 from argosy.market.allocation.problem import Best, Plan, Problem
 from argosy.market.allocation.shared_pricing import pricer_of
@@ -25,7 +26,9 @@ _SLIGHTLY_LESS = 0.998
 _NEAR = 0.002  # patterns that would be used if a size were cheaper by this share are kept too
 _MUCH = 0.02  # share of the LP's cost that rounding loses: then dives complete plans before its last state
 _WHOLE = 1e-6  # a fraction this close to the next whole number is that number
+_IN_ROUNDS = 0.8  # of the time where tasks share GPUs: then there is some for the bound
 _SLOWER = 2  # times the rounds where tasks share GPUs: their pricing ends a round early
+_FOR_THE_REST = 300  # patterns
 _LEAST = 0.05  # the share of its price that a pool keeps under the shares, so that none is free
 
 
@@ -46,7 +49,8 @@ def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, d
     for work in effort.work:
         last = len(effort.work) > 1 and work == effort.work[-1]
         rounds = effort.rounds * (1 if problem.shares is None else _SLOWER)
-        generation = ColumnGeneration(master, pricer, work, rounds, effort.time.passed, last)
+        in_rounds = 1.0 if problem.shares is None else _IN_ROUNDS
+        generation = ColumnGeneration(master, pricer, work, rounds, partial(effort.time.passed, in_rounds), last)
         for solution, centre, complete in generation.states(problem):
             # An unfinished step is ignored, so that more time adds steps and never changes earlier ones.
             if effort.time.passed():
@@ -58,10 +62,15 @@ def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, d
             finish(whole, np.maximum(solution.task_value, value * 1e-6), price)
             best.offer(whole.plan(), "patterns")
             lost = effort.good_enough if complete else _MUCH
-            if dives and whole.usd_per_hour() > solution.usd_per_hour * (1 + lost):
+            lost_much = whole.usd_per_hour() > solution.usd_per_hour * (1 + lost)
+            if dives and lost_much:
                 dives.complete(best, parts, "patterns")
             looks = effort if complete else replace(effort, looks=0)
             best.raise_bound(best_bound(problem, centre, best.plan, generation, looks))
+            if complete and problem.shares is not None and lost_much and not effort.time.passed():
+                whole = _completed(problem, master, solution, effort)
+                finish(whole, np.maximum(solution.task_value, value * 1e-6), price)
+                best.offer(whole.plan(), "patterns")
         if best.plan.rest.any() and not best.is_near(effort.good_enough):
             centre = _centre_of_placed(problem, best.plan, generation)
             best.raise_bound(best_bound(problem, centre, best.plan, generation, effort))
@@ -83,6 +92,22 @@ def rounded_down(problem: Problem, master: Master, solution: Solution) -> Basket
         size = int(master.size_of[number])
         pools = order[starts[size] : starts[size + 1]]
         _buy_use(basket, pools, bought, master.pattern[number], int(uses[number]))
+    return basket
+
+
+def _completed(problem: Problem, master: Master, solution: Solution, effort: Effort) -> Basket:
+    """The whole instances of `solution`, and for the rest those that branch and bound takes of the best patterns."""
+    basket = rounded_down(problem, master, solution)
+    price = problem.cheapest(pool_prices(problem, solution))[master.size_of]
+    worth = master.pattern @ solution.task_value / np.maximum(price, 1e-12)
+    best = np.argsort(-worth, kind="stable")[:_FOR_THE_REST]
+    pattern = np.minimum(master.pattern[best], basket.rest)
+    for row, times in enumerate(cover(basket.rest, pattern, price[best], effort.time.left())):
+        pools = np.flatnonzero(problem.size_of_pool == master.size_of[best[row]])
+        pools = pools[np.argsort(problem.offered.price[pools], kind="stable")]
+        for _ in range(times):
+            held = np.minimum(pattern[row], basket.rest)
+            any(basket.buy(pool, held, 1) for pool in pools.tolist())
     return basket
 
 

@@ -7,11 +7,22 @@ are looked up in one table per group: small sizes on a finer grid than large one
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from argosy.market.allocation.basket import fill, order_by_worth, with_places
-from argosy.market.allocation.knapsack import LARGEST_VALUE, Grid, fill_table, grid_for, patterns_at, values_at
+from argosy.market.allocation.knapsack import (
+    LARGEST_VALUE,
+    Grid,
+    Layer,
+    fill_table,
+    grid_for,
+    near_best_at,
+    patterns_at,
+    values_at,
+)
 from argosy.market.allocation.relaxed import (
     by_place_price,
     counted_worth,
@@ -26,7 +37,24 @@ _NEGLIGIBLE = 1e-9
 _LEAST_VALUE = 1e-12  # USD per hour: less counts as nothing, and in bounds as this much
 _PLACE_TABLES = 3  # prices of a place that have tables
 _SMALL = 3  # grid steps on every axis
-_MOST_GPUS = 32  # on an instance: one layer of the table each; above, quick fillings and the relaxation are used
+MOST_GPUS = 32  # on an instance: one layer of the table each; above, quick fillings and the relaxation are used
+
+
+Near = tuple[IntArray, IntArray, FloatArray]
+"""(n,) sizes, (n, s) fillings of them, and (k,) at least the worth of any of each size; infinite if not known."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """rows, shapes: of the pricer. sizes: of the rows, in steps of the grid. cells: layers, needs and values. scale: of
+    the values per USD. exact: of the grid."""
+
+    rows: IntArray
+    shapes: IntArray
+    sizes: IntArray
+    cells: tuple[list[Layer], IntArray, IntArray]
+    scale: float
+    exact: bool
 
 
 class Pricer:
@@ -42,8 +70,9 @@ class Pricer:
         self.exact = True
         """Whether every table so far had a grid on which no need was rounded."""
 
-    def fillings(self, value: FloatArray, floor: FloatArray, work: int) -> tuple[IntArray, FloatArray]:
-        """(k, s) the best fillings found and (k,) their worth; quick ones for sizes that cannot exceed `floor` (k,).
+    def fillings(self, value: FloatArray, floor: FloatArray, work: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """(n,) sizes, (n, s) good fillings of them and (k,) the worth of the best; quick ones for sizes that cannot
+        exceed `floor` (k,). Here there is one of each size.
 
         work: the most cells times shapes of a table. Needs are rounded up to the grid, so every filling fits.
         """
@@ -57,21 +86,41 @@ class Pricer:
             total = pattern @ value
             better = total > worth
             best[better], worth[better] = pattern[better], total[better]
-        return best, worth
+        return np.arange(len(best)), best, worth
 
     def _filled(self, value: FloatArray, active: BoolArray, work: int) -> IntArray:
         """(k, s) the fillings of the tables, at most `most` of a shape."""
         pattern = np.zeros((len(self.sizes), len(self.need)), dtype=np.int64)
-        for rows, shapes, grid in self._tables(value, active, work):
-            need, sizes = grid.up(self.need[shapes]), grid.down(self._useful(rows, shapes))
-            worth = np.floor(value[shapes] * _scale(sizes, need, value[shapes])).astype(np.int64)
-            kept = undominated(need, worth)
-            layers = fill_table(need[kept], worth[kept], sizes)
-            pattern[np.ix_(rows, shapes[kept])] = patterns_at(layers, need[kept], worth[kept], sizes)
+        for table in self._filled_tables(value, active, work, np.floor):
+            pattern[np.ix_(table.rows, table.shapes)] = patterns_at(*table.cells, table.sizes)
         return np.minimum(pattern, self.most)
 
-    def whole_parts(self, value: FloatArray, floor: FloatArray) -> tuple[IntArray, FloatArray]:
-        """(k, s) fillings around the whole tasks of cut ones, for sizes that may exceed `floor` (k,), and their worth.
+    def near_best(self, value: FloatArray, floor: FloatArray, active: BoolArray, work: int) -> Near:
+        """Fillings of the `active` sizes (k,) that are worth more than their `floor` (k,), by tables alone."""
+        size, pattern = [np.zeros(0, dtype=np.int64)], [np.zeros((0, len(self.need)), dtype=np.int64)]
+        bound = np.full(len(self.sizes), np.inf)
+        for table in self._filled_tables(value, active, work, np.ceil):
+            row, held = near_best_at(*table.cells, table.sizes, floor[table.rows] * table.scale)
+            full = np.zeros((len(row), len(self.need)), dtype=np.int64)
+            full[:, table.shapes] = held
+            size.append(table.rows[row])
+            pattern.append(np.minimum(full, self.most))
+            if table.exact:
+                bound[table.rows] = values_at(table.cells[0], table.sizes) / table.scale * (1 + _NEGLIGIBLE)
+        return np.concatenate(size), np.concatenate(pattern), bound
+
+    def _filled_tables(self, value: FloatArray, active: BoolArray, work: int, whole: Any) -> Iterator[_Table]:
+        """Needs are rounded up, values to `whole` numbers."""
+        for rows, shapes, grid in self._tables(value, active, work):
+            need, sizes = grid.up(self.need[shapes]), grid.down(self._useful(rows, shapes))
+            scale = _scale(sizes, need, value[shapes])
+            worth = whole(value[shapes] * scale).astype(np.int64)
+            kept = undominated(need, worth)
+            cells = fill_table(need[kept], worth[kept], sizes), need[kept], worth[kept]
+            yield _Table(rows, shapes[kept], sizes, cells, scale, grid.exact)
+
+    def whole_parts(self, value: FloatArray, floor: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """As `fillings`: those around the whole tasks of cut ones, for sizes that may exceed `floor` (k,).
 
         No need is rounded: this finds exact fits, such as one task for each GPU.
         """
@@ -82,7 +131,7 @@ class Pricer:
         pattern = np.zeros((len(sizes), len(need)), dtype=np.int64)
         pattern[active] = whole_parts(sizes[active], need, value, self.most)
         pattern = self._completed(pattern, value)
-        return pattern, pattern @ value
+        return np.arange(len(pattern)), pattern, pattern @ value
 
     def relaxed(self, value: FloatArray) -> FloatArray:
         """(k,) an upper bound of the worth of any filling, as if tasks could be split: see `relaxed_worth`."""
@@ -166,7 +215,7 @@ class Pricer:
         gpus = np.ceil(np.log2(np.maximum(self.sizes[:, 2], 1))).astype(np.int64) + 1
         key = np.where((self.sizes[:, 2] > 0) & gpu_tasks, gpus, np.maximum(key, -2))
         return [
-            np.flatnonzero(active & (key == group) & (self.sizes[:, 2] * gpu_tasks <= _MOST_GPUS))
+            np.flatnonzero(active & (key == group) & (self.sizes[:, 2] * gpu_tasks <= MOST_GPUS))
             for group in np.unique(key[active]).tolist()
         ]
 
@@ -194,7 +243,7 @@ class Pricer:
         """The pattern without the least valuable tasks above the most, and with the free room filled."""
         sizes, need = self.sizes, self.need
         if self.most_tasks is not None:
-            pattern = _cut_to(pattern, value, self.most_tasks)
+            pattern = cut_to(pattern, value, self.most_tasks)
             sizes, need = with_places(sizes, need, self.most_tasks)
         free = sizes - pattern @ need
         order = order_by_worth(sizes, need, value, (1.0,) * sizes.shape[1])
@@ -202,7 +251,7 @@ class Pricer:
         return full
 
 
-def _cut_to(pattern: IntArray, value: FloatArray, most_tasks: IntArray) -> IntArray:
+def cut_to(pattern: IntArray, value: FloatArray, most_tasks: IntArray) -> IntArray:
     """The most valuable tasks of each pattern (k, s), at most `most_tasks` (k,)."""
     order = np.argsort(-value, kind="stable")
     before = np.minimum(pattern[:, order].cumsum(axis=1), most_tasks[:, None])

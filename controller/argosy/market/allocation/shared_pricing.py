@@ -1,20 +1,21 @@
-"""The most valuable filling of each size where tasks share GPUs, and upper bounds of its worth.
+"""Good fillings of each size where tasks share GPUs, and upper bounds of their worth.
 
 In each of the `ways` to use the GPUs of a size, they are one axis, as cpu and memory are, but tasks take another part
-of it in each: nearly every way would need a table. So one LP values all of them as if tasks could be split, and the few
-that may be worth more than their price are solved by branch and bound.
+of it in each. One LP values all ways as if tasks could be split. Of those that may be worth more than their price, ways
+in which tasks take the same part share tables; where needs are rounded in these, branch and bound follows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from argosy.market.allocation.basket import fill, fillings, order_by_worth
-from argosy.market.allocation.pricing import Pricer
+from argosy.market.allocation.basket import fill, order_by_worth
+from argosy.market.allocation.knapsack import steps_for
+from argosy.market.allocation.pricing import MOST_GPUS, Near, Pricer, cut_to
 from argosy.market.allocation.problem import Problem
-from argosy.market.allocation.ways import Kind
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _UP = 1 + 1e-9  # above the rounding loss of float sums
@@ -22,6 +23,9 @@ _SURELY = 1 + 1e-5  # above the tolerances of branch and bound
 _BETTER = 1 + 1e-6
 _WHOLE = 1e-7
 _MOST = 80  # ways that are looked at for one bound
+_LOOKED = 10  # ways in one round
+_UNSURE = 1.01  # times the worth that a table found
+_FEW = 32  # shapes: branch and bound takes milliseconds
 _ENOUGH = 4  # patterns of one round: they change the values of all tasks
 _OPTIONS = (("output_flag", False), ("threads", 1), ("random_seed", 1), ("mip_max_nodes", 500), ("mip_rel_gap", 1e-3))
 
@@ -38,89 +42,138 @@ class SharedPricer(Pricer):
         self._size = np.column_stack(columns)
         self._fits = np.asarray((self._need <= self._size[:, None]).all(axis=2))
         self._share = self._need / np.maximum(self._size, 1)[:, None]
-        self._problem, self._ways, self._price = problem, ways, problem.cheapest(problem.offered.price)
+        self._ways, self._price = ways, problem.cheapest(problem.offered.price)
+        self._at, self._alike = self._fits.nonzero(), list(self._tables_of_ways())
+        way, shape = self._at
+        rows = way[:, None] * self._size.shape[1] + np.arange(self._size.shape[1])
+        self._lp = _program(np.zeros(len(way)), self.most[shape], rows, self._share[way, shape], self._size.size)
+        self._lp.setOptionValue("presolve", "off")  # it would discard the basis of the values before
+        self._part = np.ones(len(ways.size))
+        """(w,) what a filling of whole tasks was worth, as a share of the relaxation."""
+        self._solved: dict[tuple[int, bytes], tuple[IntArray, float]] = {}
 
-    def fillings(self, value: FloatArray, floor: FloatArray, work: int) -> tuple[IntArray, FloatArray]:
-        """Quick ones; if none is worth more than `floor`, those around the whole tasks of split ones; if none of these
-        is, those of branch and bound."""
-        sizes, shapes = np.arange(len(self.sizes)), np.arange(len(self.need))
-        pattern, worth = fillings(self._problem, sizes, shapes, value, self.most)
-        if (worth > floor * _BETTER).any():
-            return pattern, worth
-        size, better = self._ways.size, 0
-        least = np.maximum(np.maximum(floor, worth), 1e-12)
-        bound, held = self._in_each_way(value, least)
-        around = self._filled_up(held, value)
-        best = self._ways.best_of(np.arange(len(bound)), around @ value)
-        more = around[best] @ value > worth
-        pattern[more], worth[more] = around[best[more]], around[best[more]] @ value
-        if (worth > floor * _BETTER).any():
-            return pattern, worth
-        promise = bound / least[size]
-        for way in np.argsort(-promise, kind="stable")[: int((promise > _BETTER).sum())].tolist():
-            found, _ = self._whole(way, value)
-            if float(found @ value) > worth[size[way]]:
-                pattern[size[way]], worth[size[way]] = found, float(found @ value)
-                better += worth[size[way]] > floor[size[way]] * _BETTER
-            if better == _ENOUGH:
-                break
-        return pattern, worth
+    def fillings(self, value: FloatArray, floor: FloatArray, work: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """Those of tables and around the whole tasks of split ones, in the ways that promise most; and those of branch
+        and bound where that is quick or none is worth more than `floor`. The worth counts what ways still promise."""
+        (bound, held), least = self._split(value), np.maximum(floor, 1e-12)[self._ways.size]
+        rows = np.argsort(-bound / least, kind="stable")[:_LOOKED]
+        rows = rows[bound[rows] > least[rows]]
+        near, pattern, most = self._near_best(value, least, np.isin(np.arange(len(bound)), rows), work)
+        way, pattern = np.append(rows, near), np.vstack([self._filled_up(rows, held[rows], value), pattern])
+        best = np.zeros(len(bound))
+        np.maximum.at(best, way, pattern @ value)
+        promise, found = np.minimum(bound * self._part, most), []
+        if len(value) <= _FEW:
+            unsure = np.where(promise > best * _UNSURE, promise, 0.0)
+            unsure[np.argsort(-unsure / least, kind="stable")[_ENOUGH:]] = 0.0
+            found = self._by_branch_and_bound(value, least, unsure, bound)
+        if not found and not (best > least * _BETTER).any():
+            found = self._by_branch_and_bound(value, least, np.minimum(bound, most), bound)
+        way = np.append(way, [row for row, _ in found]).astype(np.int64)
+        pattern = np.vstack([pattern, *(filling for _, filling in found)])
+        best = np.where(np.isfinite(most), best, np.minimum(bound * self._part, most))
+        np.maximum.at(best, way, pattern @ value)
+        return self._ways.size[way], pattern, np.maximum.reduceat(best, self._ways.starts)
 
     def relaxed(self, value: FloatArray) -> FloatArray:
         """As `Pricer.relaxed`."""
-        return np.maximum.reduceat(self._in_each_way(value, self._price)[0], self._ways.starts)
+        return np.maximum.reduceat(self._split(value)[0], self._ways.starts)
 
     def counted(self, rows: IntArray, value: FloatArray, count: IntArray) -> FloatArray:
         """The relaxation counts tasks already."""
         return np.full(len(rows), np.inf)
 
     def at_most(self, value: FloatArray, active: BoolArray, work: int) -> FloatArray:
-        """By branch and bound where the relaxation is worth more than the price."""
-        size, bound = self._ways.size, self._in_each_way(value, self._price)[0]
-        excess = np.where(active[size], bound / self._price[size], 0.0)
-        for way in np.argsort(-excess, kind="stable")[: min(_MOST, int((excess > 1).sum()))].tolist():
-            bound[way] = min(bound[way], self._whole(way, value)[1])
+        """By tables, then by branch and bound, where the relaxation is worth more than the price."""
+        size, bound = self._ways.size, self._split(value)[0]
+        price = self._price[size]
+        near, pattern, most = self._near_best(value, price, bound > price, work)
+        bound = np.minimum(bound, most)
+        excess, known = np.where(active[size], bound / price, 0.0), (pattern @ value / price[near]).max(initial=1.0)
+        for way in np.argsort(-excess, kind="stable")[:_MOST].tolist():
+            if excess[way] <= known * _SURELY:
+                break  # sharper bounds of less than this would not raise the plan's
+            found, worth = self._whole(way, value)
+            bound[way], known = min(bound[way], worth), max(known, found @ value / price[way])
         return np.maximum.reduceat(bound, self._ways.starts)
 
-    def _in_each_way(self, value: FloatArray, floor: FloatArray) -> tuple[FloatArray, IntArray]:
-        """(w,) at least the worth of any filling in each way, as if tasks could be split, and (w, s) the whole tasks of
-        one. The ways under a cover are looked at only where it is worth more than the `floor` (k,) of its size;
-        elsewhere they count as 0."""
-        kind, size = self._ways.kind, self._ways.size
-        found, held = self._split(value, kind <= Kind.COVER)
-        above = (kind == Kind.COVER) & (found > floor[size])
-        open_ = np.isin(size, size[above]) & (kind > Kind.COVER)
-        found[above] = 0.0
-        below, more = self._split(value, open_)
-        return np.where(open_, below, found), np.where(open_[:, None], more, held)
+    def _near_best(self, value: FloatArray, least: FloatArray, active: BoolArray, work: int) -> Near:
+        """As `Pricer.near_best`, of ways."""
+        most, work = np.full(len(least), np.inf), work if len(value) > _FEW else work // 10
+        way, pattern = [np.zeros(0, dtype=np.int64)], [np.zeros((0, len(value)), dtype=np.int64)]
+        for rows, shapes, pricer, step in self._alike:
+            if active[rows].any():
+                near, held, best = pricer.near_best(value[shapes], least[rows], active[rows], work)
+                way.append(rows[near])
+                pattern.append(np.zeros((len(near), len(value)), dtype=np.int64))
+                pattern[-1][:, shapes] = held
+                most[rows] = best if step == 1 else np.inf
+        ways, patterns = np.concatenate(way), np.concatenate(pattern)
+        if self.most_tasks is not None:
+            patterns = cut_to(patterns, value, self.most_tasks[self._ways.size[ways]])
+        return ways, patterns, most
 
-    def _split(self, value: FloatArray, ways: BoolArray) -> tuple[FloatArray, IntArray]:
-        """The same of `ways` (w,), and 0 of the others."""
-        fits = self._fits & (value > 0) & ways[:, None]
-        way, shape = np.nonzero(fits)
-        rows = way[:, None] * self._size.shape[1] + np.arange(self._size.shape[1])
-        share = self._share[way, shape]
-        lp = _program(value[shape], self.most[shape], rows, share, self._size.size)
-        lp.run()
-        price = np.maximum(-np.array(lp.getSolution().row_dual), 0.0).reshape(self._size.shape)
+    def _tables_of_ways(self) -> Iterator[tuple[IntArray, IntArray, Pricer, int]]:
+        """Ways in which tasks take the same, the shapes that fit, their pricer, and its step of the GPUs' units."""
+        gpus = self._ways.gpus
+        many = np.where(gpus > MOST_GPUS, np.ceil(np.log2(np.maximum(gpus, 1))), 0)[:, None]
+        alike, of = np.unique(np.hstack([self._ways.units, many.astype(np.int64)]), axis=0, return_inverse=True)
+        for number, units in enumerate(alike[:, :-1]):
+            rows = np.flatnonzero(of.reshape(-1) == number)
+            shapes = np.flatnonzero(self._fits[rows].any(axis=0))
+            if len(shapes):
+                step = _step(units[shapes], int(gpus[rows].max()))
+                sizes = np.column_stack([self._size[rows, :2], gpus[rows] // step])
+                need = np.column_stack([self.need[shapes, :2], -(-units[shapes] // step)])
+                yield rows, shapes, Pricer(sizes, need, self.most[shapes]), step
+
+    def _split(self, value: FloatArray) -> tuple[FloatArray, IntArray]:
+        """(w,) at least the worth of any filling in each way, as if tasks could be split, and (w, s) the whole tasks of
+        one."""
+        way, shape = self._at
+        every, share = np.arange(len(way), dtype=np.int32), self._share[way, shape]
+        self._lp.changeColsCost(len(every), every, -value[shape])
+        self._lp.run()
+        price = np.maximum(-np.array(self._lp.getSolution().row_dual), 0.0).reshape(self._size.shape)
         above = np.maximum(value[shape] - (share * price[way]).sum(axis=1), 0)
         found = price.sum(axis=1) + np.bincount(way, weights=above * self.most[shape], minlength=len(price))
-        held = np.zeros(fits.shape, dtype=np.int64)
-        held[way, shape] = np.floor(np.array(lp.getSolution().col_value) + _WHOLE)
+        held = np.zeros(self._fits.shape, dtype=np.int64)
+        held[way, shape] = np.floor(np.array(self._lp.getSolution().col_value) + _WHOLE)
         return np.asarray(found * _UP), held
 
-    def _filled_up(self, held: IntArray, value: FloatArray) -> IntArray:
-        """(w, s) `held` and what fits beside it; nothing where it does not fit, and in covers."""
-        free = self._size - np.einsum("ws,wsa->wa", held, self._need)
-        real = (free >= 0).all(axis=1) & (self._ways.kind != Kind.COVER)
-        units = self._ways.mean_units(np.arange(len(free)))
+    def _filled_up(self, rows: IntArray, held: IntArray, value: FloatArray) -> IntArray:
+        """(r, s) `held` in these ways and what fits beside it; nothing where it does not fit."""
+        free = self._size[rows] - np.einsum("ws,wsa->wa", held, self._need[rows])
+        real = (free >= 0).all(axis=1)
+        units = self._ways.mean_units(rows)
         need = np.column_stack([self.need[:, :2], units, *([] if self.most_tasks is None else [units**0])])
-        order = order_by_worth(self._size, need, value, (1.0,) * need.shape[1])
-        full = np.minimum(held + fill(free, need, order, self.most, self._ways.units), self.most)
+        order = order_by_worth(self._size[rows], need, value, (1.0,) * need.shape[1])
+        full = np.minimum(held + fill(free, need, order, self.most, self._ways.units[rows]), self.most)
         return np.where(real[:, None], full, 0)
+
+    def _by_branch_and_bound(
+        self, value: FloatArray, least: FloatArray, promise: FloatArray, bound: FloatArray
+    ) -> list[tuple[int, IntArray]]:
+        """Up to `_ENOUGH` ways and fillings worth more than their `least` (w,), of those whose `promise` (w,) is."""
+        found = []
+        order = np.argsort(-promise / least, kind="stable")[: int((promise > least * _BETTER).sum())]
+        for way in order.tolist():
+            filling, most = self._whole(way, value)
+            self._part[way] = min(1.0, most / bound[way])
+            if float(filling @ value) > least[way] * _BETTER:
+                found.append((way, filling))
+            if len(found) == _ENOUGH:
+                break
+        return found
 
     def _whole(self, way: int, value: FloatArray) -> tuple[IntArray, float]:
         """(s,) a filling of one way, the best unless that takes long, and at least the worth of any."""
+        key = (way, value.tobytes())
+        if key not in self._solved:
+            self._solved[key] = self._solve(way, value)
+        return self._solved[key]
+
+    def _solve(self, way: int, value: FloatArray) -> tuple[IntArray, float]:
         shape = np.flatnonzero(self._fits[way] & (value > 0))
         found, unit = np.zeros(len(value), dtype=np.int64), float(value[shape].max(initial=0.0))
         if not len(shape):
@@ -141,6 +194,14 @@ def pricer_of(problem: Problem) -> Pricer:
     if problem.shares is not None:
         return SharedPricer(problem)
     return Pricer(problem.sizes, problem.backlog.need, problem.backlog.count, problem.most_tasks)
+
+
+def _step(units: IntArray, most: int) -> int:
+    """The step in which tables round `units` (s,) of at most that many the least."""
+    if most <= MOST_GPUS:
+        return 1
+    step, loss = steps_for(units, np.ones(len(units)) / len(units), most)
+    return int(step[np.where(most // step <= MOST_GPUS, loss, np.inf).argmin()])
 
 
 def _program(worth: FloatArray, most: IntArray, rows: IntArray, share: FloatArray, limits: int) -> Any:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from math import gcd
 
 import numpy as np
@@ -24,19 +23,6 @@ import numpy as np
 from argosy.placement.arrays import ENDLESS, MAX_AMOUNT, BoolArray, FloatArray, IntArray
 
 NEVER = MAX_AMOUNT + 1  # what a task needs in a way that is not open to it
-
-
-class Kind(IntEnum):
-    """Of a way."""
-
-    ONE = 0
-    """One GPU, or every task on a GPU counts as a whole one."""
-    COVER = 1
-    """No way, but all shares on several GPUs as if their memory were one: what holds here holds for the next two."""
-    ALL = 2
-    """All shares on several GPUs."""
-    SOME = 3
-    """Some shares on several GPUs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +34,8 @@ class Ways:
     """The GPUs of the size, in the units of the way."""
     units: IntArray
     """(w, s) what a task takes of them."""
-    kind: IntArray
+    some: BoolArray
+    """(w,) whether only some of the shares are open to it, and several GPUs."""
 
     @property
     def starts(self) -> IntArray:
@@ -59,12 +46,11 @@ class Ways:
     def room(self) -> IntArray:
         """(k, s) how many tasks of one shape alone the GPUs of each size take."""
         found = np.where(self.units > 0, self.gpus[:, None] // np.maximum(self.units, 1), ENDLESS)
-        found[self.kind == Kind.COVER] = 0
         return np.maximum.reduceat(found, self.starts, axis=0)
 
     def any_of(self, good: BoolArray) -> BoolArray:
         """(n, k) whether any way of each size is `good` (n, w)."""
-        found: BoolArray = np.logical_or.reduceat(good & (self.kind != Kind.COVER), self.starts, axis=1)
+        found: BoolArray = np.logical_or.reduceat(good, self.starts, axis=1)
         return found
 
     def mean_units(self, rows: IntArray) -> IntArray:
@@ -88,37 +74,35 @@ def ways_of(gpus: IntArray, gpu_mib: IntArray, need: IntArray, shares: IntArray)
     size: list[int] = []
     room: list[int] = []
     units: list[IntArray] = []
-    kinds: list[Kind] = []
+    some: list[bool] = []
     for number, (count, memory) in enumerate(zip(gpus.tolist(), gpu_mib.tolist(), strict=True)):
-        for kind, most, taken in _ways(count, memory, need, shares):
-            kinds.append(kind)
+        for only_some, most, taken in _ways(count, memory, need, shares):
+            some.append(only_some)
             size.append(number)
             room.append(most)
             units.append(taken)
-    size_of, room_of, kind_of = (np.array(column, dtype=np.int64) for column in (size, room, kinds))
-    return Ways(size_of, room_of, np.array(units).reshape(-1, len(need)), kind_of)
+    size_of, room_of = np.array(size, dtype=np.int64), np.array(room, dtype=np.int64)
+    return Ways(size_of, room_of, np.array(units).reshape(-1, len(need)), np.array(some, dtype=np.bool_))
 
 
-def _ways(count: int, memory: int, need: IntArray, shares: IntArray) -> list[tuple[Kind, int, IntArray]]:
+def _ways(count: int, memory: int, need: IntArray, shares: IntArray) -> list[tuple[bool, int, IntArray]]:
     share, owner = shares.T
     fitting = (share > 0) & (share <= memory) & (count > 0)
     found, never = [], np.where(need > 0, NEVER, 0)
     for one in np.unique(owner[fitting]).tolist():
         mine = fitting & (owner == one)
         amounts = np.unique(share[mine])
-        least = int(np.gcd.reduce(amounts))
-        parts = memory // least
         if count == 1:
-            found.append((Kind.ONE, parts, _units(need * parts, share, mine, least)))
+            least = int(np.gcd.reduce(amounts))
+            parts = memory // least
+            found.append((False, parts, _units(need * parts, share, mine, least)))
             continue
-        found.append((Kind.ONE, count, _units(need, share, mine, 0)))
-        found.append((Kind.COVER, count * parts, _units(never, share, mine, least)))
+        found.append((False, count, _units(need, share, mine, 0)))
         for step, most in sorted(_steps(amounts.tolist())):
             some = mine & (share <= most) & (share % step == 0)
             room = count * -(-(memory - most + 1) // step) + (most - 1) // step
-            kind = Kind.ALL if (some == mine).all() else Kind.SOME
-            found.append((kind, room, _units(never, share, some, step)))
-    return found or [(Kind.ONE, count, _units(need, share, fitting, 0))]
+            found.append((bool((some != mine).any()), room, _units(never, share, some, step)))
+    return found or [(False, count, _units(need, share, fitting, 0))]
 
 
 def _steps(amounts: Sequence[int]) -> set[tuple[int, int]]:
