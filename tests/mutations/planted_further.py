@@ -19,6 +19,7 @@ from argosy.messages import eventbridge, fleet_faults
 from argosy.model.attempts import StopCause
 from argosy.model.events import LaunchDisproved
 from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.pools import Pool
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.stored import columns
@@ -177,6 +178,14 @@ def retries_buy_all(patch: Patch) -> None:
 @planted("as many instances of an AMI are bought as tasks need although none has ever joined", "first-order")
 def first_order_buys_all(patch: Patch) -> None:
     patch.setattr(orders, "unproven", lambda moment: {})
+
+
+@planted(
+    "an AMI from which instances joined vouches for the next one",
+    check=scenario(UNJOINED, "test_a_new_ami_that_is_broken_is_tried_with_few_instances_too"),
+)
+def any_version_vouches(patch: Patch) -> None:
+    patch.setattr(Pool, "is_proven", property(lambda pool: bool(pool.registered_memory_mib)))
 
 
 @planted(
