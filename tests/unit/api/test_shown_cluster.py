@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from argosy.api.cluster.gpu_devices import show_devices
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.instances import Instance
+from argosy.model.policy import SparePlaces
 from argosy.model.resources import Resources
 from tests.builders import NOW
 from tests.fakes.api import Desk, running
@@ -39,6 +41,16 @@ def test_the_cluster_is_shown_with_use_and_money(desk: Desk) -> None:
     assert view["spentUsd"] == pytest.approx(1.0 + 0.5 * 3.0)
     assert view["onDemandUsd"] == pytest.approx(4.0 + 0.5 * 12.0)
     assert view["peakUtilisation"] == {"cpu": 0.0, "memory": 0.0, "gpus": 0.5}
+
+
+def test_the_room_that_is_kept_for_further_tasks_is_shown_and_explained(desk: Desk) -> None:
+    run_id = running(desk)
+    assert desk.body("DescribeCluster")["headroom"] is None
+    desk.api.policy = replace(desk.api.policy, headroom=(SparePlaces(2, Resources(1024, 2048)),))
+    shown = desk.body("DescribeCluster", form="columns")["headroom"]
+    assert shown == desk.body("ExplainRun", runId=run_id)["headroom"]
+    assert [each["places"] for each in shown["sizes"]] == [2]
+    assert (shown["instances"], shown["usdPerHour"], shown["waiting"]) == ([], 0, None)  # it is beside the run's tasks
 
 
 def test_a_cluster_that_never_worked_is_empty(desk: Desk) -> None:
