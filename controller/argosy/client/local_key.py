@@ -65,7 +65,7 @@ def key_for(endpoint: str) -> LocalKey | None:
 
 
 def running_here() -> list[str]:
-    """The addresses of this user's local modes that answer now."""
+    """The addresses of this user's local modes that answer now, or are too busy to."""
     try:
         ports = sorted(int(file.name) for file in _file(None).parent.iterdir() if file.name.isdecimal())
     except (OSError, RuntimeError):  # none yet, or no home
@@ -80,6 +80,8 @@ def _answers(port: int) -> bool:
     try:
         connection.request("GET", "/argosy/health")
         return connection.getresponse().status == OK
+    except TimeoutError:  # it listens: to miss it would send its user's command to another one
+        return True
     except (OSError, HTTPException):
         return False
     finally:

@@ -13,6 +13,9 @@ def utc(at: float) -> datetime:
     return datetime.fromtimestamp(min(max(at, _FIRST_S), _LAST_S), UTC)
 
 
+FOR_A_CORE = "waits for a core of this machine"  # of local mode: what is launched beyond what it runs at once
+
+
 def dollars(usd: float | None) -> str:
     """`$5.00`, `$0.50`, `$0.0123`: only significant digits."""
     if not usd or usd >= 1 or round(usd, 2) == usd:

@@ -33,7 +33,7 @@ FINDINGS = {
     "U6 no command interrupts a task here": "h",
     "U7 a CSV file is read line by line": "c",
     "U8 guesses about options of the program": (
-        "unit/cli/runs/test_run.py::test_an_option_that_could_be_argosys_is_not_guessed_about"
+        "unit/cli/runs/test_run.py::test_an_option_that_is_no_misspelt_one_is_the_programs"
     ),
     "U10 seconds of other shards in a plan": (
         "unit/planning/test_plan.py::test_past_runs_say_best_how_long_a_task_takes"

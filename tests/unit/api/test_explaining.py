@@ -87,6 +87,7 @@ def test_a_run_without_waiting_tasks_says_so() -> None:
     state = state_with_instance(tasks=1)
     launched(state)
     assert explained(state)["verdict"] == "done"
+    assert explained(state)["sentence"] == "no task of this run is waiting for a place"
 
 
 def test_a_run_at_its_own_cap_is_reported_as_capped() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -121,6 +122,15 @@ def test_the_local_mode_of_this_user_is_used_where_nothing_names_an_aws(caplog: 
         assert caplog.messages == said
     assert with_local_mode(Connection(), said.append) == Connection()
     assert len(said) == 1
+
+
+@pytest.mark.usefixtures("unnamed")
+def test_a_local_mode_that_is_too_busy_to_answer_is_not_passed_over_for_another() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy, healthy() as clients:
+        port = busy.getsockname()[1]
+        both = published(KEY, port_of(clients), lasts=False), published(KEY, port, lasts=False)
+        with both[0], both[1], pytest.raises(InvalidInput, match="2 local modes run"):
+            with_local_mode(Connection(), lambda _: None)
 
 
 @pytest.mark.usefixtures("unnamed")

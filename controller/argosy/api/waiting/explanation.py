@@ -246,7 +246,7 @@ def _sentence(verdict: str, run: Run, answers: _Answers) -> str:
     if answers.refused:
         return answers.refused
     if verdict == "done":
-        return "no task of this run is waiting for a place" + (f"; {run.waiting}" if run.waiting else "")
+        return run.waiting or "no task of this run is waiting for a place"
     if run.held or not run.task_definition:
         return run.waiting or "the run is being prepared"
     if verdict == "placed":

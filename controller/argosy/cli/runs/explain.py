@@ -21,6 +21,7 @@ from argosy.client.checkpoints import resumption
 from argosy.client.errors import ArgosyError
 from argosy.figures.headroom import said_headroom
 from argosy.model.resources import said_vcpus
+from argosy.model.wording import FOR_A_CORE
 
 RECORDED = "give a time at which the controller was running; the setting journalDays sets how long its record is kept"
 LATER = "The record is stored every minute and when a run ends: ask again then, or without --at for the present state"
@@ -117,11 +118,16 @@ def past_lines(reply: Mapping[str, Any]) -> list[str]:
     return [*heading(reply), *placement_lines(reply), *lines_of(reply["run"])]
 
 
+_AFTER_A_PLACE = (FOR_A_CORE, "pulling its image", "PENDING")  # why tasks that have instances do not run
+
+
 def lines_of(reply: Mapping[str, Any]) -> list[str]:
     """The verdict first, then each supply, then the task."""
     words = {"done": "nothing waits", "placed": "starts soon", "waiting": "waits", "never": "can never run here"}
     words |= {"off": "may not start", "capped": "is held back by its own limit", "behind": "waits behind other runs"}
-    lines = [f"{reply['runId']}: {words[reply['verdict']]}; {reply['sentence']}"]
+    has_places = reply["verdict"] == "done" and reply["sentence"].startswith(_AFTER_A_PLACE)
+    verdict = "" if has_places else f"{words[reply['verdict']]}; "
+    lines = [f"{reply['runId']}: {verdict}{reply['sentence']}"]
     lines += (reply.get("standing") or {}).get("sentences", ())
     if (purchase := reply.get("purchase")) is not None and reply["verdict"] != "done":
         lines.append(_purchase(purchase))

@@ -59,7 +59,7 @@ def frame(view: Mapping[str, Any], rate: str, now: float, failures: Sequence[Pla
     """Headline, bar, counts and rate, cost, limits, and the failures."""
     spent = f"{figures.cost(view)}{figures.useful(view)}, {figures.counted(view['instances'], 'instance')}"
     rows = [
-        ("tasks", views.task_counts(view["tasks"]) + (f"  ({rate})" if rate else "")),
+        ("tasks", views.task_counts(view) + (f"  ({rate})" if rate else "")),
         ("attempts", views.attempts(view)),
         ("cost so far", spent),
         ("limits", figures.caps(view)),

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,8 +29,13 @@ from argosy.cli.runs.run_spec import Belongings, Split, Terms, spec_of
 from argosy.cli.runs.submission import announce, foreseen, sent, with_warnings
 from argosy.cli.session import Session
 
-NEARLY = 0.8  # of the letters of two options, in their order: --rnage and --range have 0.86, --output and --out 0.77
 ABBREVIATED = 5  # characters, dashes included, from which the beginning of an option is taken for it: --mem
+
+OF_OTHERS = {  # what other tools call it, to Argosy's option: programs may have options of these names
+    "--array": "--size", "--array-size": "--size", "--count": "--size", "--ntasks": "--size",
+    "--num-instances": "--size", "--cpus-per-task": "--vcpus", "--mem-per-cpu": "--memory", "--gres": "--gpus",
+    "--job-name": "--name", "--retries": "--attempts",
+}  # fmt: skip
 
 Takes = Mapping[str, bool]  # an option's name -> whether a value follows it
 
@@ -63,6 +67,10 @@ def with_dashes(words: Sequence[str], takes: Takes) -> list[str]:
             raise CliError(
                 f"argosy run has no option {_name(word)}; did you mean {meant}?",
                 next_step=f"if {_name(word)} belongs to the program, write -- before the program's own options",
+            )
+        if (other := OF_OTHERS.get(_name(word))) in takes:
+            say(
+                f"warning: {_name(word)} is passed to the program; Argosy's option is {other}, before PROGRAM", err=True
             )
     behind = next((word for word in words[own:] if _name(word) in takes), None)
     if behind is not None:
@@ -99,9 +107,19 @@ def _nearly(name: str, takes: Takes) -> str | None:
     if not name.startswith("--") or name in takes:
         return None
     shortened = [known for known in takes if len(name) >= ABBREVIATED and known.startswith(name)]
-    alike = {known: SequenceMatcher(None, name, known).ratio() for known in takes if known.startswith("--")}
-    best = max(alike, key=lambda known: alike[known])
-    return shortened[0] if shortened else best if alike[best] >= NEARLY else None
+    return next(iter(shortened), None) or next((known for known in takes if _is_misspelt(name, known)), None)
+
+
+def _is_misspelt(name: str, known: str) -> bool:
+    """Whether a letter was left out, added, changed, or swapped with its neighbour."""
+    shorter, longer = sorted((name, known), key=len)
+    if len(longer) == len(shorter) + 1:
+        return any(longer[:at] + longer[at + 1 :] == shorter for at in range(2, len(longer)))
+    others = [at for at, (one, two) in enumerate(zip(name, known, strict=False)) if one != two]
+    if len(longer) > len(shorter) or not others:
+        return False
+    first, last = others[0], others[-1]
+    return first == last or (last == first + 1 and name[first : last + 1] == known[last] + known[first])
 
 
 INLINE_ITEMS = 100_000  # bytes of items in the spec itself; more of them become an object in S3

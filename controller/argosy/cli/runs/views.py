@@ -19,6 +19,7 @@ from argosy.client.measured import MeasuredAttempt
 from argosy.client.progress import TERMINAL
 from argosy.client.run_names import owner_of
 from argosy.client.task_use import MeasuredTask
+from argosy.model.wording import FOR_A_CORE
 
 View = Mapping[str, Any]
 COLOURS = {
@@ -64,7 +65,7 @@ def facts(view: View) -> RenderableType:
         ("waiting", view.get("waiting")),
         ("in line", _in_line(view)),
         ("owner", owner_of(view)),
-        ("tasks", task_counts(view["tasks"])),
+        ("tasks", task_counts(view)),
         ("attempts", attempts(view)),
         ("instances", f"{view['instances']:,} used{_gpus(view)}"),
         ("cost", figures.cost(view) + figures.useful(view)),
@@ -86,9 +87,11 @@ def _in_line(view: View) -> str:
     return "\n".join(standing["sentences"]) if standing.get("inLine") else ""
 
 
-def task_counts(tasks: View) -> str:
-    """`2 running, 16 succeeded`: only counts above 0."""
-    return ", ".join(f"{tasks[status]:,} {status}" for status in _COUNTED if tasks[status]) or "none"
+def task_counts(view: View) -> str:
+    """`2 running, 16 succeeded`: only counts above 0. What waits for its turn on this machine does not start yet."""
+    tasks, waits = view["tasks"], str(view.get("waiting") or "").startswith(FOR_A_CORE)
+    named = {"starting": "waiting for a core"} if waits else {}
+    return ", ".join(f"{tasks[each]:,} {named.get(each, each)}" for each in _COUNTED if tasks[each]) or "none"
 
 
 def attempts(view: View) -> str:

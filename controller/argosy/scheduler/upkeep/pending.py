@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from argosy.model.attempts import AttemptStatus, AttemptTable, StopCause
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
-from argosy.model.wording import duration, hour_and_minute
+from argosy.model.wording import FOR_A_CORE, duration, hour_and_minute
 
 SLOW_S = 120.0  # a task that has not started by then is worth a word
 _NUMBER_BITS = 32  # of an instance's number in the table
@@ -78,7 +78,7 @@ def why_all_wait(moment: Moment) -> str:
     serving = [run.number for run in state.runs.values() if run.terms.service is not None]  # they take no turns
     alive = np.isin(table["status"], (AttemptStatus.LAUNCHED.value, AttemptStatus.RUNNING.value))
     alive &= (table["left_at"] == 0) & ~np.isin(table["run"], serving)
-    return f"waits for a core of this machine, which runs {most} programs at once" if alive.sum() > most else ""
+    return f"{FOR_A_CORE}, which runs {most} programs at once" if alive.sum() > most else ""
 
 
 def _has_image(table: AttemptTable, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

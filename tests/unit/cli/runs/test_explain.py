@@ -77,6 +77,9 @@ def test_an_ended_run_says_so() -> None:
     none: dict[str, Any] = dict.fromkeys(("cluster", "coming", "market", "task"))
     result = World().answers("ExplainRun", {**over, **none}).argosy("explain", RUN_ID)
     assert result.stdout == f"{RUN_ID}: nothing waits; the run has ended\n"
+    turn = {"status": "RUNNING", "sentence": "waits for a core of this machine, which runs 4 programs at once"}
+    result = World().answers("ExplainRun", {**over, **none, **turn}).argosy("explain", RUN_ID)
+    assert result.stdout == f"{RUN_ID}: {turn['sentence']}\n"
 
 
 @pytest.mark.parametrize("code", ["ResourceNotFoundException"])

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from argosy.cli.problems import CliError
+from argosy.cli.runs.run import with_dashes
 from argosy.spec.file import check_text
 from tests.fakes.cli import OUTPUT, RUN_ID, World, api_error, ended, run_view, tasks
 
@@ -161,6 +165,25 @@ def test_an_option_that_could_be_argosys_is_not_guessed_about(folder: Path, word
     found = refused("My_primes.py", *words)
     assert found[0].startswith(said)
     assert "write -- before the program's own options" in found[1]
+
+
+@pytest.mark.parametrize("option", ["--depth", "--count", "--seed", "--outputs", "--lr", "--data", "--epochs"])
+def test_an_option_that_is_no_misspelt_one_is_the_programs(folder: Path, option: str) -> None:
+    result = accepting().argosy("run", "My_primes.py", option, "3")
+    assert f"each task runs: python My_primes.py {option} 3\n" in result.stderr
+    meant = "warning: --count is passed to the program; Argosy's option is --size, before PROGRAM\n"
+    assert result.stderr.startswith(meant) == (option == "--count")
+
+
+@given(st.sampled_from(["--range", "--memory", "--size"]), st.integers(2, 7), st.sampled_from("abcxyz"))
+def test_one_slip_of_a_finger_is_near(known: str, at: int, letter: str) -> None:
+    """Oracle: all that one insertion, deletion, change or swap makes of an option."""
+    at = min(at, len(known) - 1)
+    slips = {known[:at] + letter + known[at:], known[:at] + known[at + 1 :], known[:at] + letter + known[at + 1 :]}
+    slips |= {known[:at] + known[at + 1] + known[at] + known[at + 2 :]} if at + 1 < len(known) else set()
+    for slip in slips - {known}:
+        with pytest.raises(CliError, match=f"has no option {slip}; did you mean {known}"):
+            with_dashes(["x.py", slip], {known: True})
 
 
 @pytest.mark.parametrize("words", [["--lr", "My_primes.py"], ["My_primes.py", "--lr", "--", "x"], ["--lr"]])

@@ -202,6 +202,18 @@ def test_status_says_why_nothing_starts() -> None:
     assert "no pool has capacity" in World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout
 
 
+def test_what_waits_for_its_turn_on_this_machine_is_not_said_to_start() -> None:
+    turn = "waits for a core of this machine, which runs 4 programs at once"
+    said = [
+        World()
+        .answers("DescribeRun", run_view(tasks=tasks(starting=8, running=4), waiting=waiting))
+        .argosy("status", RUN_ID)
+        for waiting in (turn, None)
+    ]
+    assert "8 waiting for a core, 4 running" in said[0].stdout
+    assert "8 starting, 4 running" in said[1].stdout
+
+
 def test_status_shows_a_runs_place_in_line() -> None:
     standing = {"inLine": True, "sentences": ["2nd of 7 queues.", "12 waiting tasks of 1 run are ahead of it."]}
     world = World().answers("DescribeRun", run_view(status="PROVISIONING", standing=standing))
