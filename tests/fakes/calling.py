@@ -7,8 +7,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
-import sys
 import tarfile
 import threading
 from collections.abc import Callable
@@ -19,6 +17,7 @@ from typing import Any
 
 from argosy import layout
 from argosy.sdk.client import Client
+from tests.fakes import zygote
 from tests.fakes.cli import Objects, Pages, World, api_error, ended, refusal, run_view, tasks
 from tests.fakes.sdk import client_of
 
@@ -172,12 +171,12 @@ class CallingWorld:
         environment = {"ARGOSY_IN": str(given), "ARGOSY_OUT": str(out), "PATH": os.environ["PATH"]}
         for attempt in range(run.spec["retryStrategy"]["attempts"]):
             environment |= {"ARGOSY_TASK_INDEX": str(index), "ARGOSY_TASK_ATTEMPT": str(attempt + 1)}
-            command = [sys.executable, *run.spec["run"][1:]]
-            done = subprocess.run(command, cwd=program, env=environment, capture_output=True, text=True, check=False)
-            run.said[index] = done.stderr
-            if done.returncode in (0, WRONG):
+            said = self.folder / f"{run.id}-said-{index}"
+            code = zygote.run(run.spec["run"][1:], program, environment, said)
+            run.said[index] = said.read_text()
+            if code in (0, WRONG):
                 break
-        return done.returncode
+        return code
 
     def _wait(self) -> None:
         with self._changed:

@@ -18,7 +18,7 @@ def until(condition: Callable[[], T | Literal[False] | None], timeout_s: float =
         if found:
             return found
         time.sleep(pause_s)  # between two looks, not instead of one
-        pause_s = min(0.25, pause_s * 1.2)  # a look may cost more than what it looks at
+        pause_s = min(0.25, pause_s * 1.5)  # a look may cost more than what it looks at
     raise AssertionError(f"it did not happen within {timeout_s} s: {condition}")
 
 

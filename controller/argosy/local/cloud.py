@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
@@ -272,9 +273,8 @@ class LocalAws:
         self._front.open()
         controller = self.functions[self.names.controller_function]
         controller.on_wait = self._queue.nudge  # the process that waits for it has written something for it to read
-        events, rule = clients("events"), self.names.tick_rule
         ticker = Ticker(
-            controller, lambda: events.describe_rule(Name=rule)["State"] == "ENABLED", self.options.tick_s, _complain
+            controller, partial(MotoRules(ACCOUNT, self.region).is_enabled, self.names.tick_rule), self.options.tick_s
         )
         self._parts.callback(ticker.close)
         ticker.start()

@@ -13,10 +13,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from argosy.local.moto.events import DEFAULT_BUS
 from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.messages.urgent import URGENT_KINDS, rule_of
-
-DEFAULT_BUS = "default"
 
 
 class EventRules(Protocol):

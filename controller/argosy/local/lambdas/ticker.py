@@ -11,8 +11,6 @@ import time
 import uuid
 from collections.abc import Callable
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from argosy.local.lambdas.clockwork import Periodic
 from argosy.local.lambdas.function import LambdaFunction
 
@@ -23,17 +21,10 @@ class Ticker(Periodic):
     """While the rule is enabled, invokes the function every `period_s` seconds unless it is already at work, and every
     `QUIET_S` after the end of an invocation that ended quiet."""
 
-    def __init__(
-        self,
-        function: LambdaFunction,
-        is_enabled: Callable[[], bool],
-        period_s: float,
-        complain: Callable[[str], None],
-    ) -> None:
+    def __init__(self, function: LambdaFunction, is_enabled: Callable[[], bool], period_s: float) -> None:
         super().__init__("argosy-ticker", period_s, self._tick)
         self._function = function
         self._is_enabled = is_enabled
-        self._complain = complain
         self._busy_at = float("-inf")
 
     def _tick(self) -> None:
@@ -41,12 +32,7 @@ class Ticker(Periodic):
             self._busy_at = time.monotonic()
             return
         event = json.dumps({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}).encode()
-        try:
-            due = not self._is_quiet() and self._is_enabled()
-        except (ClientError, BotoCoreError) as fault:
-            self._complain(f"the tick's rule cannot be read: {fault}")
-            return
-        if due:
+        if not self._is_quiet() and self._is_enabled():
             self._busy_at = time.monotonic()
             self._function.invoke_later(event, str(uuid.uuid4()))
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+DEFAULT_BUS = "default"
 PATHS = 256  # that are kept: the eight of every event, and those of rules that users make
 
 
@@ -33,6 +34,11 @@ class MotoRules:
     def enabled(self, bus: str) -> set[str]:
         """Names of those on this bus that are enabled and match events, not times."""
         return {rule.name for rule in self._on(bus) if _listens(rule)}
+
+    def is_enabled(self, name: str) -> bool:
+        """A rule of the default bus."""
+        found = self._backend.event_buses[DEFAULT_BUS].rules.get(name)
+        return found is not None and found.state == "ENABLED"
 
     def send(self, bus: str, names: set[str], message: dict[str, Any]) -> None:
         """Hand one of EventBridge's messages to the targets of these rules, where their patterns match. Raises whatever

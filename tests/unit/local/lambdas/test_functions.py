@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError
 
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction, ThrottledError
 from argosy.local.lambdas.ticker import Ticker
@@ -271,7 +271,7 @@ def test_the_ticker_invokes_while_its_rule_is_enabled(deployed: Deploy, tmp_path
 
     enabled = threading.Event()
     with deployed("echo") as function:
-        ticker = Ticker(function, is_enabled, 0.01, print)
+        ticker = Ticker(function, is_enabled, 0.01)
         ticker.start()
         try:
             assert asked.wait(10)
@@ -290,7 +290,7 @@ def test_the_ticker_takes_its_time_after_an_invocation_that_left_quiet(deployed:
         return True
 
     with deployed("quiet") as function:
-        ticker = Ticker(function, is_enabled, 0.01, print)
+        ticker = Ticker(function, is_enabled, 0.01)
         ticker.start()
         try:
             until(lambda: function.latest == b'{"reason": "quiet"}')
@@ -312,25 +312,6 @@ def test_a_call_that_waits_for_its_turn_is_reported(deployed: Deploy, tmp_path: 
         function.invoke_later(b"{}", "r")
         assert function.waits
         function.kill()
-
-
-def test_a_ticker_that_cannot_read_its_rule_logs_it_and_continues(deployed: Deploy, tmp_path: Path) -> None:
-    complaints: list[str] = []
-    answers = iter([EndpointConnectionError(endpoint_url="x"), ClientError({}, "DescribeRule")])
-
-    def is_enabled() -> bool:
-        if (fault := next(answers, None)) is not None:
-            raise fault
-        return True
-
-    with deployed("echo") as function:
-        ticker = Ticker(function, is_enabled, 0.01, complaints.append)
-        ticker.start()
-        try:
-            until(lambda: (tmp_path / "function.log").exists() and "hello" in (tmp_path / "function.log").read_text())
-        finally:
-            ticker.close()
-    assert len(complaints) == 2
 
 
 def test_an_asynchronous_call_that_has_to_wait_for_another_tells_so(deployed: Deploy, tmp_path: Path) -> None:
