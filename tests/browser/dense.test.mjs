@@ -35,6 +35,14 @@ test("ticks are round, inside, and not too many", () => {
   }
 });
 
+test("rows are numbered at equal distances, and the first one always is", () => {
+  for (const [low, high] of [[0, 3], [0, 11], [2.5, 12.5], [0, 5000]]) {
+    const found = dense.laneTicks(low, high), gaps = found.slice(1).map((each, at) => each - found[at]);
+    assert.ok(found[0] === Math.floor(low) && found.length <= 4 && found.every((each) => each < high));
+    assert.equal(new Set(gaps).size, high - low > 8 ? 1 : 0);
+  }
+});
+
 test("attempts of one lane that overlap take rows of their own, and no others", () => {
   const attempts = { lane: [0, 0, 0, 1], start: [0, 5, 10, 0], stop: [10, 15, 20, 5] };
   const { slot, depth } = dense.slots(attempts, 2);

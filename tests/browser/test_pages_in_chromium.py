@@ -275,7 +275,8 @@ def test_a_log_follows_its_task_until_the_reader_scrolls_up(page: Tab) -> None:
         def get_log_events(self, **asked: Any) -> Any:
             return {"events": [{"timestamp": 1000 * NOW, "message": each} for each in said]}
 
-    shown.access.client = lambda service, region=None: Logs()  # type: ignore[method-assign]
+    others = shown.access.client
+    shown.access.client = lambda service, region=None: Logs() if service == "logs" else others(service, region)  # type: ignore[method-assign]
     with site(page, shown, f"/runs/{RUN_ID}/tasks/3"):
         page.until(at_end)
         for each in ("the next <b>line</b>", "and the last"):

@@ -21,7 +21,7 @@ class WaitTimedOut(ArgosyError):
 
     def __init__(self, view: View, waited_s: float, what: str = "") -> None:
         """what: the subject of the sentence, in place of a run's id and status."""
-        super().__init__(f"{what or _still(view)} after {waited_s:g} s.")
+        super().__init__(f"{what or _still(view)} after {round(waited_s, 1):g} s.")
         self.view = view
         self.waited_s = waited_s
 

@@ -48,6 +48,13 @@ export function clockTicks(begun, low, high, most) {
   return ticks(local + low, local + high, most).map((at) => [at - local, new Date(at * 1000).toISOString().slice(11, high - low < 300 ? 19 : 16)]);
 }
 
+/** At which rows does the axis of rows have a number? At equal distances, from the first one on. */
+export function laneTicks(low, high) {
+  const found = [], step = high - low > 8 ? Math.ceil((high - low) / 4) : Infinity;
+  for (let lane = Math.floor(low); lane < high; lane += step) found.push(lane);
+  return found;
+}
+
 /** Which row within one lane does each attempt take? Attempts are in order of lane and start. */
 export function slots({ lane, start, stop }, lanes) {
   const slot = new Uint8Array(lane.length), depth = new Uint8Array(lanes).fill(1);
@@ -387,16 +394,15 @@ class Lanes extends Picture {
     context.textBaseline = "middle";
     context.textAlign = "center";
     const { t0, t1 } = this.view, most = Math.max(2, this.plotWidth / 110), { begun } = this.data;
-    const named = begun ? clockTicks(begun, t0, t1, most) : ticks(t0, t1, most).map((at) => [at, at ? duration(at).replace(/ 00[ms]$/, "") : "0"]);
+    const named = begun ? clockTicks(begun, t0, t1, most) : ticks(t0, t1, most).map((at) => [at, at ? duration(at).replace(/\.0(?= s)| 00[ms]$/, "") : "0"]);
     for (const [at, text] of named) {
       const x = this.xOf(at);
       context.fillRect(x, TOP + this.plotHeight, 1, 4);
       context.fillText(text, Math.min(x, this.width - 24), TOP + this.plotHeight + 15);
     }
     context.textAlign = "right";
-    const lanes = this.view.l1 - this.view.l0;
-    for (const share of lanes > 8 ? [0, 0.25, 0.5, 0.75] : [0]) {
-      const lane = Math.floor(this.view.l0 + lanes * share), y = this.yOf(lane);
+    for (const lane of laneTicks(this.view.l0, this.view.l1)) {
+      const y = this.yOf(lane);
       context.fillRect(LEFT - 6, y, 4, 1);
       context.fillText(number(lane + 1), LEFT - 10, Math.max(7, y + 1));
     }
