@@ -22,6 +22,9 @@ LIBRARIES = (
     *("pytest", "numpy", "scipy.optimize", "boto3", "botocore.validate"),
     *("moto.backends", "moto.core.responses", "click", "rich.table"),
 )
+# Those of the workers alone: the server's forks are quicker without. Local mode's parameters are moto's ssm, which
+# loads its whole model of EC2.
+OF_WORKERS = ("moto.moto_server.werkzeug_app", "moto.s3.responses", "moto.ssm.responses")
 NUMPYS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # none survives a fork
 
 
@@ -35,18 +38,22 @@ def main() -> int:
         del os.environ[name]
     gc.freeze()  # so that garbage collection copies no memory in a fork
     server, clients = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        clients.close()
+        os.close(told["pipe"])
+        return serve(server)
+    server.close()
+    for name in OF_WORKERS:
+        import_module(name)
+    gc.freeze()
     workers: dict[int, int] = {}
     for number in range(told["processes"]):
         if (process := os.fork()) == 0:
-            server.close()
             return work(number, {**told, "forks": clients.detach()}, sys.argv[1:])
         workers[process] = number
     clients.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the workers too: they end by themselves
-    if os.fork() == 0:
-        os.close(told["pipe"])
-        return serve(server)
-    server.close()
     return wait(workers, Path(told["logs"]))
 
 

@@ -15,7 +15,7 @@ from argosy.local.clients import LocalClients
 from argosy.local.lambdas.short_way import ShortWay
 from argosy.local.server.signatures import SECRET_SCHEME
 from argosy.loopback.server import WsgiServer
-from tests.fakes.serving import front, served
+from tests.fakes.serving import front, moto_clients, served
 from tests.fakes.signing import KEY
 
 STRANGER = LocalKey("AKIDSTRANGER", "its-secret", KEY.region)
@@ -42,6 +42,23 @@ def test_answers_and_errors_are_those_of_the_usual_way() -> None:
             short.put_item(TableName="argosy-state", Item=HERE, ConditionExpression="attribute_not_exists(pk)")
     assert found[0] == found[1]
     assert failed.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+
+
+def test_objects_and_their_absence_are_those_of_the_usual_way() -> None:
+    with moto_clients() as usual, client(usual.endpoint, "s3", STRANGER) as short:
+        usual("s3").create_bucket(Bucket="results")
+        short.put_object(Bucket="results", Key="a é/1", Body=b"\0one", Metadata={"attempt": "1"}, IfNoneMatch="*")
+        with pytest.raises(ClientError, match="PreconditionFailed"):
+            short.put_object(Bucket="results", Key="a é/1", Body=b"two", IfNoneMatch="*")
+        with pytest.raises(ClientError, match="404"):
+            short.head_object(Bucket="results", Key="none")
+        seen = [each.head_object(Bucket="results", Key="a é/1") for each in (short, usual("s3"))]
+        listed = short.list_objects_v2(Bucket="results", Prefix="a é/")["Contents"]
+        assert usual("s3").get_object(Bucket="results", Key="a é/1")["Body"].read() == b"\0one"
+        short.delete_object(Bucket="results", Key="a é/1")
+        assert "Contents" not in usual("s3").list_objects_v2(Bucket="results")
+    kept = ("ContentLength", "Metadata", "ETag")
+    assert [[each[name] for name in kept] for each in seen] == [[4, {"attempt": "1"}, listed[0]["ETag"]]] * 2
 
 
 Answering = Callable[[], str]
