@@ -16,6 +16,7 @@ import cloudpickle
 import pytest
 
 import argosy
+from argosy.client.extras import installing
 from argosy.sdk.mapping.pickling import OwnClasses, own_modules_by_value, pickled_function
 
 ELSEWHERE = "import pickle, sys; f = pickle.loads(sys.stdin.buffer.read()); print(f(20))"
@@ -131,7 +132,7 @@ def test_without_cloudpickle_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "cloudpickle", None)  # type: ignore[arg-type]
     with pytest.raises(argosy.MissingPackage) as missing, own_modules_by_value():
         pass
-    assert missing.value.next_step == "pip install 'argosy[map]'"
+    assert missing.value.next_step == installing("map")
 
 
 def test_arguments_and_their_names_are_kept() -> None:
