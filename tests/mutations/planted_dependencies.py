@@ -8,6 +8,7 @@ from typing import Any
 from argosy.engine import tick
 from argosy.lifecycle import apply as applied
 from argosy.lifecycle import dependencies
+from argosy.model.attempts import StopCause
 from argosy.model.runs import Run
 from argosy.model.tasks import TaskStatus
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -29,6 +30,18 @@ def failed_dependencies_are_met(patch: Patch) -> None:
     patch.setattr(
         dependencies, "_take_end", lambda state, run, dependency, *rest: dependencies._meet(state, run, dependency)
     )
+
+
+@planted("a task that waits starts although a user has cancelled it", "cancel-tasks")
+def cancelled_tasks_still_start(patch: Patch) -> None:
+    def cancel(state: Any, request: Any, now: float) -> None:
+        run = state.runs.get(request.run_id)
+        for first, _ in request.tasks if run is not None else ():
+            row = state.attempts.row_of_task.get((run.number, first))
+            if row is not None:
+                state.attempts.set(row, stop_cause=StopCause.CANCELLED, stop_at=0.0)
+
+    patch.setattr(applied, "cancel_tasks", cancel)
 
 
 @planted("a task starts while the result of its own one is still looked up", WAITING)

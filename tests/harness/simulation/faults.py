@@ -94,6 +94,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "xid": (0.5, 4.0),  # an instance with GPUs, per hour: one fails, and only its driver's log says so, by an attribute
     "headroom": (0.2, 0.5),  # a trial: the settings keep room for further tasks while runs are open
     "first-order": (0.3, 0.8),  # a trial: until an instance has joined, the first order is of very few
+    "cancel-tasks": (0.2, 0.6),  # a run: its user cancels its first and its last task
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS guarantees that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

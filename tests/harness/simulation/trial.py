@@ -220,6 +220,7 @@ class Trial:
         if faults.strikes("tick-disabled"):
             later(share(self.plan.seed, "update") * faulty_s, self._disable_tick)
         self.users.cancel_later(faults, faulty_s)
+        self.users.cancel_tasks_later(faults, faulty_s)
         if crowd.is_crowd(self.plan) or share(self.plan.seed, "updates") < self.plan.updates:
             self.users.change_later(faulty_s, has_queues=faults.on("queue"))
 

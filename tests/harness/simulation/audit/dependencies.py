@@ -3,7 +3,8 @@
 `S7`: when the intent of an attempt is stored, three things hold. Its run's start time has come. Every run that it
 depends on as a whole has ended, successfully where the spec asks for that. The task of the same index has ended in each
 run that it depends on task by task. A dependency that was met stays met when the other run is retried. A run that can
-never begin has no attempt. A waiting task is cancelled by itself only if its own one did not succeed.
+never begin has no attempt. A waiting task is cancelled by itself only if its own one did not succeed, or if a user asks
+for it. Then it has no further attempt until a user retries its run.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.model import inbox
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.spec.terms import terms_of_form
-from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
 JSON = Mapping[str, Any]
@@ -28,9 +30,29 @@ class DependencyChecker(Checker):
         self._ended: set[str] = set()
         self._succeeded: set[str] = set()
         self._tasks_ended: dict[str, set[int]] = {}
+        self._requests: dict[str, inbox.CancelTasksRequest] = {}
+        """By their place in the inbox."""
+        self._unwanted: set[tuple[str, int]] = set()
+        """Tasks that a user has cancelled: run and index."""
+
+    def effects(self) -> Mapping[Operation, EffectCheck]:
+        return {("dynamodb", "transact_write_items"): self._asked}
+
+    def _asked(self, request: JSON, reply: JSON) -> None:
+        """Requests that are stored, and those that a commit takes out of the inbox."""
+        for action in request["TransactItems"]:
+            item, key = action.get("Put", {}).get("Item", {}), action.get("Delete", {}).get("Key", {})
+            if item.get("pk") == {"S": inbox.INBOX}:
+                asked = inbox.from_bytes(item["body"]["B"])
+                if isinstance(asked, inbox.CancelTasksRequest):
+                    self._requests[item["sk"]["S"]] = asked
+            elif key.get("pk") == {"S": inbox.INBOX} and (found := self._requests.pop(key["sk"]["S"], None)):
+                self._unwanted |= {(found.run_id, index) for index, _ in found.tasks}
 
     def committed(self, commit: Commit) -> None:
         self._look()
+        kept = commit.retried | self.facts.damaged
+        self._unwanted = {each for each in self._unwanted if each[0] not in kept}
         for run_id, each in self.facts.jobs.items():
             if any(other["type"] == "N_TO_N" for other in each.spec.get("dependsOn", ())):
                 self._check_cancelled(run_id, each.spec, commit)
@@ -38,6 +60,8 @@ class DependencyChecker(Checker):
             job = self.facts.jobs.get(intent.key.run_id)
             if job is not None:
                 self._check(intent, job.spec)
+            if (intent.key.run_id, intent.key.index) in self._unwanted:
+                self.facts.violated("S7", f"{intent.key} was intended after its task was cancelled", intent.key.run_id)
 
     def _look(self) -> None:
         """An end counts for the runs that depend on it, even after a retry."""
@@ -75,7 +99,7 @@ class DependencyChecker(Checker):
         if run_id in commit.retried or record.suspended_at or record.has_ended:
             return
         for index, (was, row) in enumerate(zip(before, after, strict=False)):
-            if (was[0], row[0]) != (TaskStatus.PENDING, TaskStatus.CANCELLED):
+            if (was[0], row[0]) != (TaskStatus.PENDING, TaskStatus.CANCELLED) or (run_id, index) in self._unwanted:
                 continue
             others = [each["run"] for each in spec["dependsOn"] if (each["type"], each["on"]) == ("N_TO_N", "success")]
             if all(self._has_succeeded(other, index) for other in others):

@@ -144,6 +144,13 @@ class Users:
                 after_s = 10.0 + faulty_s * self._world.share("cancel", run_id)
                 self._later(after_s, partial(self._cancel, number))
 
+    def cancel_tasks_later(self, faults: Faults, faulty_s: float) -> None:
+        """They cancel the first and the last task of some runs."""
+        for number, run_id in enumerate(self._run_ids):
+            if faults.strikes("cancel-tasks"):
+                after_s = 10.0 + faulty_s * self._world.share("cancel tasks at", run_id)
+                self._later(after_s, partial(self._cancel_tasks, number))
+
     def change_later(self, faulty_s: float, *, has_queues: bool) -> None:
         """They change the terms of their runs."""
         for number, run_id in enumerate(self._run_ids):
@@ -255,6 +262,14 @@ class Users:
         request = {"action": "CancelRun", "runId": run_id, "reason": "enough", "dependents": dependents}
         answer = self._ask(request, self._came(number))
         return answer is not None and answer["statusCode"] in (200, 403)  # the run may have moved to another queue
+
+    def _cancel_tasks(self, number: int) -> bool:
+        """As for a whole run; one that has ended or is suspended refuses."""
+        run_id = self._run_ids[number]
+        last = max(0, len(self._stored.tables.get(run_id, ())) - 1)
+        request = {"action": "CancelRun", "runId": run_id, "tasks": [[0, 0], [last, last]]}
+        answer = self._ask(request, self._came(number))
+        return answer is not None and answer["statusCode"] != 404
 
     def _meet_suspended(self, run_id: str) -> None:
         """Its user cancels it, tries it again before the controller does, or waits."""
