@@ -1,17 +1,51 @@
 """Runs, plans and the cluster in a notebook: the page's own figures, as plain tables and images.
 
-A notebook that is not trusted drops styles, scripts and inline SVG: nothing here needs them.
+A notebook that is not trusted drops styles, scripts and inline SVG: nothing here needs them. So a run that is shown is
+kept up to date by its kernel, which replaces the cell's output, and by no script.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from threading import Thread
+from typing import Any
 
+from argosy.client.errors import ArgosyError
 from argosy.figures.document import Figure, Page, Table, Tile
 from argosy.figures.markup import Markup, element, joined
 from argosy.figures.pictures import picture_of
+from argosy.sdk.run import RunHandle
 
 ROWS_SHOWN = 12
+UPDATED_EVERY_S = 2.0  # a page of a run takes several requests
+
+
+def show_live(run: RunHandle | None) -> None:
+    """Show a run in a cell of a notebook, up to date until it has ended. Returns at once.
+
+    Raises NotImplementedError where there is none, on which IPython shows something else.
+    """
+    ipython = sys.modules.get("IPython")
+    if run is None or ipython is None or getattr(ipython.get_ipython(), "kernel", None) is None:
+        raise NotImplementedError
+    shown = replace(run)  # the caller's stays as of its last refresh
+    html = import_module("IPython.display").HTML
+    cell = import_module("IPython.display").display(html(shown._repr_html_()), display_id=True)
+    if not shown.has_ended:
+        Thread(target=_follow, args=(shown, cell, html), name="argosy-cell", daemon=True).start()
+
+
+def _follow(run: RunHandle, cell: Any, html: Any) -> None:
+    updated_at = run.now()
+    with suppress(ArgosyError):  # the cell keeps what it shows
+        for look in run.watch():
+            if look.has_ended or look.now() - updated_at >= UPDATED_EVERY_S:
+                cell.update(html(look._repr_html_()))
+                updated_at = look.now()
 
 
 def notebook_html(page: Page, figures: Collection[str]) -> str:

@@ -290,6 +290,11 @@ class RunHandle:
 
         return notebook_html(self._page(), _IN_NOTEBOOKS)
 
+    def _ipython_display_(self) -> None:
+        from argosy.sdk.notebooks import show_live
+
+        show_live(self)
+
     def __repr__(self) -> str:
         tasks = self.tasks
         return f"<argosy.Run {self.id} {self.status} {tasks['succeeded']:,}/{tasks['total']:,} succeeded>"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
+import sys
+from types import ModuleType
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -16,6 +19,7 @@ from tests.fakes.cli import World
 from tests.fakes.histories import history
 from tests.fakes.looks import PLAN, Api
 from tests.fakes.sdk import client_of
+from tests.fakes.waiting import until
 
 ALLOWED = {"div", "h3", "h4", "p", "small", "strong", "table", "thead", "tbody", "tr", "th", "td", "img", "code"}
 HOSTILE = "</td><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -50,6 +54,50 @@ def cluster_html() -> str:
 
 def plan_html() -> str:
     return client_of(World().answers("PlanRun", PLAN)).plan(SPEC)._repr_html_()
+
+
+class Notebook(ModuleType):
+    """IPython of a kernel, with the cell that it shows. kernel: None on a terminal."""
+
+    def __init__(self, kernel: object) -> None:
+        super().__init__("IPython")
+        self.kernel, self.cells = kernel, list[str]()
+        self.display = ModuleType("IPython.display")
+        self.display.HTML, self.display.display = str, self.shown  # type: ignore[attr-defined]
+
+    def get_ipython(self) -> Notebook:
+        return self
+
+    def shown(self, html: str, display_id: bool) -> Notebook:
+        self.update(html)
+        return self
+
+    def update(self, html: str) -> None:
+        self.cells.append(html)
+
+
+def test_a_run_in_a_cell_is_shown_again_until_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    view, told, pages = history(5, 60)
+    running = {**view, "status": "RUNNING", "stoppedAt": None}
+    answers = [running, running, {**running, "name": "looked"}, view, view]
+    world = World().answers("DescribeRun", *answers).answers("DescribeHistory", told)
+    world.answers("ListAttempts", *pages).answers("ExplainRun", {"sentence": "nothing waits"})
+    world.answers("ListRuns", {"runs": [running], "nextToken": None})
+    run, notebook = client_of(world).runs(1)[0], Notebook(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", notebook.display)
+    run._ipython_display_()
+    until(lambda: notebook.cells and "RUNNING" not in notebook.cells[-1])
+    assert "RUNNING" in notebook.cells[0]
+    assert run.status == "RUNNING"  # as of its last refresh
+
+
+@pytest.mark.parametrize("ipython", [None, Notebook(kernel=None)])
+def test_outside_a_notebook_a_run_has_its_other_forms(monkeypatch: pytest.MonkeyPatch, ipython: Any) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    run = client_of(World().answers("ListRuns", {"runs": [history(1, 1)[0]], "nextToken": None})).runs(1)[0]
+    with pytest.raises(NotImplementedError):
+        run._ipython_display_()
 
 
 SPEC = {"version": 1, "name": "n", "container": {"image": "argosy/digits"}, "array": {"size": 2}}

@@ -230,6 +230,11 @@ class MappedResults(Generic[R]):
         self._results.close()
         self._leave()
 
+    def _ipython_display_(self) -> None:
+        from argosy.sdk.notebooks import show_live
+
+        show_live(self.runs[-1] if self.runs else None)
+
     def __repr__(self) -> str:
         return f"<results of {self.run!r}>"
 
