@@ -32,6 +32,7 @@ of_nobody = st.sampled_from(
     [
         "attempts/readme",
         "attempts/gpu-use/0000000/1.json",
+        "attempts/use/0000001/2.json",
         "attempts/1/1/x",
         "parts/a",
         "parts/part-",
@@ -105,3 +106,15 @@ def test_all_that_counts_is_named_once_wherever_parts_end(
     assert [entry["bytes"] for entry in at_once] == [3 * len(keys) for keys in named]
     in_parts, _ = closed(s3, committed, size, late)
     assert in_parts == at_once
+
+
+def test_what_runners_have_measured_makes_no_part_of_a_manifest() -> None:
+    """A task each was a part of its own once there were more of these than a part may have objects."""
+    s3 = S3Model()
+    for index in range(5):
+        put(s3, f"parts/part-{index:07d}.jsonl")
+        for attempt in range(1, 9):
+            put(s3, f"attempts/use/{index:07d}/{attempt}.json")
+    entries, parts = closed(s3, [1] * 5, PartSize(5, 6))
+    assert [len(entry["keys"]) for entry in entries] == [1] * 5
+    assert parts == 0  # it is one document

@@ -27,6 +27,7 @@ Entry = Mapping[str, Any]  # the entry of one index
 _COLUMNS = ("committed", "seconds", "instance", "gpu_mask", "program")
 _ATTEMPT = re.compile(r"attempts/(\d+)/([1-9]\d*)/", re.ASCII)
 _PARTS, _ATTEMPTS = "parts/", "attempts/"
+_AFTER_ATTEMPTS = f"{_ATTEMPTS}:"  # of folders named by digits; what runners have measured comes behind them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def part_from(run: Run, listings: Iterable[Iterable[StoredObject]], most: PartSi
         for key, size in listing:
             before, name = name, key.removeprefix(folder)
             index, attempt = _whose(name)
-            if index >= end:
+            if index >= end or (name.startswith(_ATTEMPTS) and name > _AFTER_ATTEMPTS):
                 break
             if 0 <= index < first:
                 continue

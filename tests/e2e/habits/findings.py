@@ -82,6 +82,9 @@ FINDINGS = {
     "U24 a table of the page is beside a phone": (
         "browser/test_pages_in_chromium.py::test_a_page_draws_everything_violates_nothing_and_is_never_wider_than_its_window"
     ),
+    "U25 a simulation at size does not end": (
+        "unit/harness/simulation/test_scale.py::test_every_task_is_done_once_in_several_cells_in_spite_of_interruptions"
+    ),
     "A-A one run closes its queue forever": (
         "scenarios/test_runs_that_never_fit.py::test_it_closes_its_limit_to_no_other_run_and_ends_after_its_patience"
     ),
