@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import botocore_models
-
 # Neither a test nor a process it starts may find real credentials or wait for an instance's metadata service.
 for _name in [name for name in os.environ if name.startswith(("AWS_", "ARGOSY_"))]:
     del os.environ[_name]
@@ -44,7 +42,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # a sixth of the CPU time of trials, and a third where tests make boto3 clients.
 gc.set_threshold(50_000, 20, 20)
 
-botocore_models.keep()
+from argosy.local.clients import share_models  # noqa: E402 - it looks into the environment
+
+share_models()
 
 
 def pytest_collection_finish() -> None:

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from argosy.local.forks import Fork, Forks
-from tests import botocore_models
 from tests.fakes.signed_s3 import ACCESS_KEY, BUCKET, SECRET_KEY, SignedS3
 from tests.fakes.waiting import until
 
@@ -116,9 +115,10 @@ def forked_runners() -> Forks:
 def warm() -> None:
     """Load a runner's modules, and botocore's with its description of S3."""
     import argosy.runner.__main__  # noqa: F401
+    from argosy.local.clients import share_models
     from argosy.runner.objects import client_of
 
-    botocore_models.keep()
+    share_models()
     client_of(()).close()
     client_of.cache_clear()
 

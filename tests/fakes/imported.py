@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from argosy.local import forks
+from argosy.local.clients import share_models
 from argosy.local.options import LocalOptions
 from argosy.local.run import serve
-from tests import botocore_models
 from tests.fakes.local_mode import SharedForks
 from tests.fakes.signing import KEY
 
@@ -28,7 +28,7 @@ def warm() -> None:
     from argosy.client.aws_clients import Connection, make_client
     from argosy.local.lambdas import worker
 
-    botocore_models.keep()
+    share_models()
     worker.warm()
     for package in PACKAGES:
         path = importlib.import_module(package).__path__

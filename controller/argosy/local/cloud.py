@@ -23,7 +23,7 @@ from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.price_list import PriceList
 from argosy.local.agents.agent import AgentOptions
 from argosy.local.cell import LocalCell
-from argosy.local.clients import LocalClients, child_environment, container_environment
+from argosy.local.clients import LocalClients, child_environment, container_environment, share_models
 from argosy.local.containers.engine import EngineRuntime
 from argosy.local.containers.engine_run import Door, label
 from argosy.local.containers.followers import Followers
@@ -110,6 +110,7 @@ class LocalAws:
         self._cell_of(instance_id).ec2.interrupt(instance_id, notice_s)
 
     def _start(self) -> None:
+        share_models()
         if self._forks is None:  # first: it gets warm while the rest is built
             self._forks = forks_of_functions()
             self._parts.callback(self._forks.close)

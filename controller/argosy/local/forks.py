@@ -31,9 +31,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from argosy.local.options import package_root
-
 DESCRIPTORS = 5
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]  # not that of `local.options`, whose imports take 0.4 s
 HUGE_BYTES = 2 << 20
 MADV_HUGEPAGE, MADV_COLLAPSE = 14, 25  # Linux; the second one since 6.1
 # numpy's threads do not survive a fork, and would only compete with tasks for this machine's cores.
@@ -123,7 +122,7 @@ class Forks:
         self._server.wait()
 
     def _begin(self) -> None:
-        path = filter(None, [str(package_root()), self._environment.get("PYTHONPATH")])
+        path = filter(None, [str(_PACKAGE_ROOT), self._environment.get("PYTHONPATH")])
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._server = subprocess.Popen(
