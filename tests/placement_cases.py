@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from argosy.placement.candidates import make_mix
 from argosy.placement.demand import Batch, Queue, WeightedConstraint
 from argosy.placement.fitness import Candidates
 from argosy.placement.gpu_shares import OF_SEVERAL, GpuUse
@@ -189,11 +190,14 @@ def per_batch(plan: Assignment, size: int) -> list[Counter[int]]:
     return found
 
 
-def check(rows: list[InstanceRow], queue: list[Batch], matrix_from: int) -> None:
-    supply = Supply.of(rows)
+def check(
+    rows: list[InstanceRow], queue: list[Batch], matrix_from: int, mix: Counter[tuple[int, int, int, int]] | None = None
+) -> None:
+    """mix: the typical tasks with GPUs, if they are known."""
+    supply = Supply.of(rows) if mix is None else replace(Supply.of(rows), mix=make_mix(mix))
     before = supply.free.copy()
     plan = place_queue(Queue.of(queue), supply, fitness=FUNCTIONS, matrix_from=matrix_from)
-    expected = Reference(hosts(rows), QUERIES, KEYS).place(queue)
+    expected = Reference(hosts(rows), QUERIES, KEYS, Counter(mix or {}), is_known=mix is not None).place(queue)
     assert per_batch(plan, len(queue)) == expected
     assert plan.unplaced.tolist() == [b.count - sum(e.values()) for b, e in zip(queue, expected, strict=True)]
     assert (supply.free == before).all()

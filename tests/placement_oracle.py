@@ -54,13 +54,15 @@ class Reference:
     queries: Mapping[str, Predicate]
     functions: Mapping[str, Key] = field(default_factory=dict)
     mix: Counter[tuple[int, int, int, int]] = field(default_factory=Counter)
+    is_known: bool = False
+    """Whether `mix` is that of the cluster; else it is counted from the queue."""
     turn: tuple[int, int] = (0, 0)
     """The position of the batch in the queue, and the number of the task in it."""
 
     def place(self, batches: Sequence[Batch]) -> list[Counter[int]]:
         """For each batch, how many of its tasks went to which row."""
         for batch in batches:
-            if batch.gpus or batch.gpu_share_mib:
+            if (batch.gpus or batch.gpu_share_mib) and not self.is_known:
                 self.mix[(*batch.need, batch.gpu_share_mib)] += batch.count
         return [self._batch(batch, position) for position, batch in enumerate(batches)]
 
@@ -128,8 +130,10 @@ class Reference:
         """An int is the seed of a draw."""
         names = batch.strategy or ("least-waste", "best-fit")
         chain = [int(name[7:] or 0) if name.startswith("random") else self._key(name) for name in names]
+        if self.is_known and not batch.strategy:
+            chain.insert(0, self._fragmentation)
         if batch.gpu_share_mib:
-            chain.insert(0, lambda host, batch: min(1, host.free[2]))
+            chain.insert(len(chain) - len(names), lambda host, batch: min(1, host.free[2]))
         elif batch.keep_gpus_free and not batch.gpus:
             chain.insert(0, self._key("keep-gpus-free"))
         return [lambda host, _: host.soft, *chain]
@@ -174,7 +178,7 @@ class Reference:
                 after.idle -= 1
                 after.rests.append(max(0, memory - batch.gpu_share_mib))
         growth = after.stranded(kept) - before.stranded(kept)
-        return growth // (10 * sum(kept.values())) if sum(kept.values()) else 0
+        return growth // sum(kept.values()) if sum(kept.values()) else 0
 
 
 def draw(seed: int, position: int, number: int, candidates: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -51,6 +52,14 @@ def test_an_interleaved_plan_with_shares_of_gpus_equals_the_reference_loop(
     case: tuple[list[InstanceRow], list[Batch]],
 ) -> None:
     check(*case, matrix_from=0)
+
+
+@given(gpu_counting_cases(), st.sampled_from([{(1, 1, 0, 5): 3, (1, 1, 2, 0): 1}, {(40, 1, 1, 0): 2}]))
+@settings(ORDINARY, max_examples=60)
+def test_default_chains_strand_few_gpus_for_known_typical_tasks_as_the_reference_loop_does(
+    case: tuple[list[InstanceRow], list[Batch]], mix: dict[tuple[int, int, int, int], int]
+) -> None:
+    check(*case, matrix_from=0, mix=Counter(mix))
 
 
 @given(plain_cases)

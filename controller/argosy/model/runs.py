@@ -298,8 +298,12 @@ class Run:
         """Whether no task is pending or live: only the results remain to be closed. A service ends on request only."""
         if self.revives or (self.terms.service and not self.halted):
             return False
-        counts = self.tasks.counts()
-        return int(counts[list(TERMINAL)].sum()) == self.task_count
+        return not self.unfinished
+
+    @property
+    def unfinished(self) -> int:
+        """Tasks that are pending or live."""
+        return self.task_count - int(self.tasks.counts()[list(TERMINAL)].sum())
 
     @property
     def manifest_to(self) -> ManifestBound:

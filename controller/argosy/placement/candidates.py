@@ -12,7 +12,7 @@ from argosy.placement.demand import Batch, Queue
 from argosy.placement.fitness import GPU, Mix
 from argosy.placement.pass_state import PassState
 
-_MAX_MIX = 128  # shapes of a typical mix: the most frequent ones
+MAX_MIX = 128  # shapes of a typical mix: the most frequent ones
 Shape = tuple[int, int, int, int]  # cpu units, MiB, GPUs, MiB of one GPU that is shared
 
 
@@ -180,7 +180,7 @@ def mix_of(queue: Queue) -> Mix:
 
 def make_mix(weights: dict[Shape, int]) -> Mix:
     """A mix from shape -> number of tasks."""
-    kept: Sequence[tuple[Shape, int]] = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_MAX_MIX]
+    kept: Sequence[tuple[Shape, int]] = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MAX_MIX]
     shapes = np.ascontiguousarray(np.array([shape for shape, _ in kept], dtype=np.int64).reshape(-1, 4).T)
     return Mix(shapes[:3], shapes[3], np.array([count for _, count in kept], dtype=np.int64))
 

@@ -122,9 +122,13 @@ class BatchTurn:
         at, room, counts, n = part.at, part.room, part.counts, part.n
         if n == 1 or not trends & {Trend.ANY, Trend.RISES}:
             return kernels.fill_in_order(self.key(keys, at, counts), room, n)
+        taken = np.zeros(len(at), dtype=np.int64)
+        if n < len(at) and room.all():  # the first task of any other row comes after those of the n best ones
+            best = np.sort(self.key(keys, at, counts).argsort(kind="stable")[:n])
+            taken[best] = self._by_keys(keys, trends, replace(part, at=at[best], room=room[best]))
+            return taken
         risers = [key for key in keys if isinstance(key, Key) and key.trend_for(self.batch) is not Trend.STILL]
         rises = len(risers) == 1 and risers[0].trend is Trend.RISES
-        taken = np.zeros(len(at), dtype=np.int64)
         width = 4 + 2 * n // len(at)
         while n:
             open_ = np.flatnonzero(room > taken)

@@ -169,7 +169,7 @@ def shared_first(c: Candidates) -> IntArray:
 
 
 def fragmentation(c: Candidates) -> IntArray:
-    """The growth of stranded GPUs, in hundredths of a GPU per task of the typical mix. Ties go to best fit, which
+    """The growth of stranded GPUs, in thousandths of a GPU per task of the typical mix. Ties go to best fit, which
     always follows this step.
 
     FGD (ATC'23). What is free of an instance's GPUs is stranded for a task type if the instance has too little cpu,
@@ -193,7 +193,7 @@ def fragmentation(c: Candidates) -> IntArray:
         idle, rests_after = _shared(idle_before, rests, memory, c.gpu_share_mib)
     growth = _stranded((cpu, ram, idle), rests_after, memory, c.mix)
     growth -= _stranded((before[CPU][rows], before[MEMORY][rows], idle_before), rests, memory, c.mix)
-    key[rows] = growth // (THOUSANDTHS // 100 * int(c.mix.weights.sum()))
+    key[rows] = growth // int(c.mix.weights.sum())
     return key
 
 
@@ -259,7 +259,7 @@ GPUS_LAST: Final = Key("keep-gpus-free", gpus_last, Trend.STILL, lambda _: 1, by
 SHARED_FIRST: Final = Key("shared-gpus-first", shared_first, Trend.FALLS, lambda _: 1)
 LEAST_WASTE: Final = Key("least-waste", least_waste, Trend.STILL, lambda _: _WASTE_STEPS, by_size=True)
 FRAGMENTATION: Final = Key(
-    "fragmentation", fragmentation, Trend.ANY, lambda top: 100 * (top[GPU] + 1), bends=_can_strand
+    "fragmentation", fragmentation, Trend.ANY, lambda top: THOUSANDTHS * (top[GPU] + 1), bends=_can_strand
 )
 BUILT_IN: Final[Mapping[str, tuple[Key, ...]]] = {
     "least-waste": (LEAST_WASTE,),

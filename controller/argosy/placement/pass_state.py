@@ -6,7 +6,7 @@ import numpy as np
 
 from argosy.placement.arrays import ENDLESS, BoolArray, IntArray
 from argosy.placement.demand import Batch, Queue
-from argosy.placement.fitness import GPU, Mix
+from argosy.placement.fitness import GPU
 from argosy.placement.gpu_shares import ShareColumns
 from argosy.placement.supply import Supply
 
@@ -14,11 +14,10 @@ Port = tuple[int, str]
 
 
 class PassState:
-    """The changing columns of one pass over one supply. queue: the tasks to place; None = not known. mix: the typical
-    GPU tasks; None = those of the queue."""
+    """The changing columns of one pass over one supply. queue: the tasks to place; None = not known."""
 
-    def __init__(self, supply: Supply, queue: Queue | None = None, mix: Mix | None = None) -> None:
-        self.supply, self.mix = supply, mix
+    def __init__(self, supply: Supply, queue: Queue | None = None) -> None:
+        self.supply = supply
         self.free = supply.free
         """(3, m) int64."""
         self.running_tasks = supply.running_tasks

@@ -78,7 +78,7 @@ def place_further(
     is_last: bool = False,
 ) -> Assignment:
     """`place_queue` on the room that an earlier pass has left. The state stays usable, unless this pass `is_last`."""
-    mix = state.mix or mix_of(queue)
+    mix = state.supply.mix or mix_of(queue)
     kinds = [TaskKind.of(batch, state.supply, fitness) for batch in queue.kinds]
     plan: list[tuple[IntArray, IntArray, IntArray]] = []
     unplaced = queue.count.copy()

@@ -46,6 +46,8 @@ Step: TypeAlias = Key | SpreadInstances | SpreadValues | Random
 
 # Chosen by measurement: docs/maintainers/decisions/0023-least-waste.md.
 DEFAULT_STRATEGY: Final = ("least-waste", "best-fit")
+EMPTYING: Final = ("least-waste", "busy-first", "image-first", "best-fit")
+"""The default where idle instances can be released."""
 LEAST_INTERRUPTED: Final = "least-interrupted"
 FINISH_TOGETHER: Final = "finish-together"
 

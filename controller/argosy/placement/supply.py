@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.placement.arrays import ENDLESS, MAX_AMOUNT, MAX_GPUS, MAX_TASKS, BoolArray, FloatArray, IntArray
+from argosy.placement.fitness import Mix
 from argosy.placement.gpu_shares import UNUSED, GpuUse
 
 # ECS keeps at most 100 ports of an instance reserved, ssh's, Docker's and the agent's six among them (API reference,
@@ -150,6 +151,8 @@ class Supply:
     _kept: _Derived = field(default_factory=_Derived)
     _part: tuple[Supply, slice] | None = None
     """The supply that this is a part of, and the rows."""
+    mix: Mix | None = None
+    """The tasks with GPUs that are typical of the cluster, for which default chains strand few; None = not known."""
 
     @classmethod
     def of(cls, rows: Sequence[InstanceRow]) -> Supply:
@@ -202,7 +205,7 @@ class Supply:
             return self
         at = slice(start, stop)
         columns: dict[str, Any] = {name: getattr(self, name)[..., at] for name in _COLUMNS}
-        return Supply(self._rows, **columns, _part=(self, at))
+        return Supply(self._rows, **columns, _part=(self, at), mix=self.mix)
 
     def attribute(self, name: str) -> Codes:
         """The codes of one attribute; made at first use."""

@@ -11,9 +11,9 @@ from argosy.placement.demand import Batch
 from argosy.placement.draws import SMALL_BATCH, TaskDraws
 from argosy.placement.feasibility import Rules, unmet_weight
 from argosy.placement.fitness import Candidates, Fitness
-from argosy.placement.keys import GPUS_LAST, IMAGE_FIRST, LEAST_WASTE, SHARED_FIRST, Key, Trend
+from argosy.placement.keys import FRAGMENTATION, GPUS_LAST, IMAGE_FIRST, LEAST_WASTE, SHARED_FIRST, Key, Trend
 from argosy.placement.pass_state import PassState
-from argosy.placement.strategy import Random, Step, steps_of
+from argosy.placement.strategy import DEFAULT_STRATEGY, EMPTYING, Random, Step, steps_of
 from argosy.placement.supply import Supply
 
 
@@ -29,10 +29,13 @@ class TaskKind:
     def of(cls, batch: Batch, supply: Supply, fitness: Mapping[str, Fitness]) -> TaskKind:
         """ValueError (QuerySyntaxError for a constraint) if a strategy or constraint is invalid."""
         steps = steps_of(batch.strategy, fitness)
+        lead = (FRAGMENTATION,) if supply.mix and batch.strategy in ((), DEFAULT_STRATEGY, EMPTYING) else ()
         if batch.gpu_share_mib:  # like tasks with whole GPUs, they have no other instances to go to
-            steps = (SHARED_FIRST, *(step for step in steps if step is not LEAST_WASTE))
+            steps = (*lead, SHARED_FIRST, *(step for step in steps if step is not LEAST_WASTE))
         elif batch.keep_gpus_free and not batch.gpus and steps[0] is not GPUS_LAST:
-            steps = (GPUS_LAST, *steps)
+            steps = (GPUS_LAST, *lead, *steps)
+        else:
+            steps = lead + steps
         if IMAGE_FIRST in steps and not 0 < np.count_nonzero(supply.has_image(batch.image)) < len(supply):
             steps = tuple(step for step in steps if step is not IMAGE_FIRST)  # it would tell no instances apart
         return cls(Rules.of(batch, supply), steps, any(name in fitness for name in batch.strategy))

@@ -15,12 +15,13 @@ from argosy.model.setbacks import What
 from argosy.placement.candidates import mix_of
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.explain import explain
-from argosy.placement.fitness import GPU, Fitness
+from argosy.placement.fitness import GPU, Fitness, Mix
 from argosy.placement.pass_state import PassState
 from argosy.placement.ranking import Ranking, ranking
 from argosy.placement.strategy import DEFAULT_STRATEGY, own_functions
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.placing.places import emptying
+from argosy.scheduler.supply.present import typical_mix
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.supply.rows import Outlook
 from argosy.scheduler.turns.asks import Ask, asks_of
@@ -38,6 +39,7 @@ class Scene:
     machines: Mapping[str, Mapping[str, Any]]  # by instance id: type, zone, purchase, USD per hour
     fitness: Mapping[str, Fitness]
     last_order: Mapping[str, Any] | None
+    mix: Mix | None  # the typical tasks with GPUs
 
     @classmethod
     def of(cls, moment: Moment, fitness: Mapping[str, Fitness]) -> Scene:
@@ -46,7 +48,8 @@ class Scene:
         moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
         ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, now)]
         runs = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
-        here = Outlook.of(moment, runs).on(Roster().at(moment).here, lambda name: state.instances[name].pool)
+        lineup = Roster().at(moment)
+        here = Outlook.of(moment, runs).on(lineup.here, lambda name: state.instances[name].pool)
         expected = zip(here.rows, here.interruption_rate.tolist(), here.finish_at.tolist(), strict=True)
         rows = [replace(row, interruption_rate=rate, finish_at=end) for row, rate, end in expected]
         machines = {
@@ -57,7 +60,9 @@ class Scene:
             for each in state.instances.values()
         }  # fmt: skip
         order = state.last_order
-        return cls(now, rows, asks_of(moment, runs), machines, fitness, order.to_json() if order.at else None)
+        order_of = order.to_json() if order.at else None
+        mix = typical_mix(state, [run for run in runs if not run.is_daemon], lineup.supply)
+        return cls(now, rows, asks_of(moment, runs), machines, fitness, order_of, mix)
 
     def reason_for(self, launch: Launch, launches: Sequence[Launch]) -> dict[str, Any] | None:
         """The reason for the decision, among all `launches` of the tick; None if its run requested nothing.
@@ -70,9 +75,10 @@ class Scene:
             return None
         batch = emptying(replace(self.asks[number].batch, count=1))
         rows = self._left_for(number, launches)
-        supply = Supply.of(rows)
+        supply = replace(Supply.of(rows), mix=self.mix)
         state = PassState(supply)
-        ranked = ranking(batch, state, mix_of(Queue.of([ask.batch for ask in self.asks])), self.fitness)
+        mix = self.mix or mix_of(Queue.of([ask.batch for ask in self.asks]))
+        ranked = ranking(batch, state, mix, self.fitness)
         together = Counter(each.instance_id for each in launches if each.key.run_id == launch.key.run_id)
         lined_up = [rows[row] for row in ranked.rows.tolist()]
         shares = _room_for_shares(batch, state, ranked)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -58,7 +58,7 @@ class SharesInput:
     tasks: Annotated[Path, typer.Option(metavar="FILE", help="CSV of tasks: cpu_milli,num_gpu,gpu_milli")]
     arrivals: Annotated[int, typer.Option(min=1, max=1_000, help="GPUs asked for, in % of all.")] = 130
     strategy: Annotated[str, typer.Option(metavar="CHAIN", help="The default chain unless given.")] = ""
-    mix: Annotated[bool, typer.Option(help="Let placement know the trace's typical tasks, as FGD does.")] = False
+    mix: Annotated[bool, typer.Option(help="Let placement know the trace's typical tasks, as a tick does.")] = False
     seeds: Annotated[int, typer.Option(min=1, max=1_000, help="Orders of arrival; their mean counts.")] = 10
     device: Annotated[Device, typer.Option(help="Which GPU ECS gives a share.")] = Device.ANY
     together: Annotated[int, typer.Option(min=1, max=100_000, help="Tasks in a pass.")] = 1
@@ -138,7 +138,7 @@ def filled(
     for begin in range(0, len(tasks), options.together):
         batch = tasks[begin : begin + options.together]
         queue = Queue.of([task.batch(chain) for task in batch])
-        found = place_further(queue, PassState(supply.supply, queue, mix), is_last=True)
+        found = place_further(queue, PassState(replace(supply.supply, mix=mix), queue), is_last=True)
         moved = {}
         for position, row in zip(found.batch.tolist(), found.row.tolist(), strict=True):
             number, node = by_name[supply.supply.ids[row]]

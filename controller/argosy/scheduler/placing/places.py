@@ -20,7 +20,7 @@ from argosy.placement.demand import Batch, Queue
 from argosy.placement.fitness import Fitness
 from argosy.placement.pass_state import PassState
 from argosy.placement.place import place, place_further
-from argosy.placement.strategy import spread_attribute
+from argosy.placement.strategy import EMPTYING, spread_attribute
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.placing.launches import launches
 from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM, SpareRoom, spare_batches, spare_room
@@ -29,8 +29,6 @@ from argosy.scheduler.supply.roster import Lineup, Roster
 from argosy.scheduler.turns.asks import NO_BOUND, Ask
 from argosy.scheduler.turns.fair_share import FairShare, Placed, placed_in_slices
 from argosy.scheduler.turns.turns import Turns, whose_turn
-
-EMPTYING = ("least-waste", "busy-first", "image-first", "best-fit")  # the default, for instances that can be released
 
 
 @dataclass(frozen=True, slots=True)

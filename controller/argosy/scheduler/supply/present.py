@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.model.setbacks import What
-from argosy.placement.fitness import Fitness
+from argosy.model.state import State
+from argosy.model.tasks import TaskStatus
+from argosy.placement.candidates import MAX_MIX, Shape, make_mix
+from argosy.placement.fitness import GPU, Fitness, Mix
 from argosy.placement.strategy import own_functions
+from argosy.placement.supply import Supply
 from argosy.scheduler.supply.roster import Lineup, Roster
 from argosy.scheduler.supply.rows import Outlook
+
+_MOST_KEYS = 1_000_000  # of runs with room on instances, for each shape of task: a pass takes a quarter of a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +49,23 @@ def what_is_there(moment: Moment, roster: Roster, fitness: Mapping[str, Fitness]
     seen = Outlook.of(moment, ready).on(
         lineup.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
     )
+    if mix := typical_mix(state, ready, seen):
+        seen = replace(seen, mix=mix)
     return Present(moment, fitness, tuple(ready), replace(lineup, supply=seen))
+
+
+def typical_mix(state: State, ready: Sequence[Run], supply: Supply) -> Mix | None:
+    """The unfinished tasks with GPUs of all open runs. None where none shares a GPU, and where it takes too long to ask
+    what the `ready` runs strand on each instance that has room for them."""
+    runs = [run for run in state.runs.values() if run.needs.gpus + run.needs.gpu_share_mib and not run.is_daemon]
+    if not any(run.needs.gpu_share_mib for run in runs):
+        return None
+    shapes = Counter[Shape]()
+    for run in runs:
+        needs = run.needs
+        shapes[needs.cpu_units, needs.memory_mib, needs.gpus, needs.gpu_share_mib] += run.unfinished
+    waiting = [run.needs for run in ready if run.tasks.counts()[TaskStatus.PENDING]]
+    need = np.array([(each.cpu_units, each.memory_mib, each.gpus) for each in waiting], np.int64).reshape(-1, 3, 1)
+    fits = (supply.free >= need).all(axis=1) & (supply.total[GPU] > 0)
+    shapes = +shapes
+    return make_mix(shapes) if 0 < np.count_nonzero(fits) * min(len(shapes), MAX_MIX) <= _MOST_KEYS else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.placement.gpu_shares import OF_SEVERAL
-from argosy.placement.supply import InstanceRow
+from argosy.placement.supply import InstanceRow, Supply
+from argosy.scheduler.supply.present import typical_mix, what_is_there
 from argosy.scheduler.supply.roster import Roster
 from argosy.scheduler.turns.asks import batch_of
 from tests.builders import (
@@ -53,6 +55,19 @@ def seen(number: int = 1, shares: bool = True, **overrides: Any) -> ContainerIns
 def cluster(**overrides: Any) -> State:
     found = state_with(submitted(tasks=10, **SHARE), prepared(**SHARE))
     return told(found, fleet(KIND, spot_target=1), host(1, KIND), seen(**overrides))
+
+
+def test_the_typical_tasks_are_those_of_open_runs_where_one_shares_gpus() -> None:
+    supply = what_is_there(moment_of(cluster()), Roster(), {}).lineup.supply
+    assert supply.mix is not None
+    assert supply.part(0, 0).mix is supply.mix
+    assert (supply.mix.needs[:, 0].tolist(), supply.mix.shares_mib.tolist()) == ([1024, 1024, 0], [8000])
+    assert supply.mix.weights.tolist() == [10]
+    whole: dict[str, Any] = {"resources": {"vcpus": 1, "memory": 1024, "gpus": 1}}
+    assert typical_mix(state_with(submitted(tasks=10, **whole), prepared(**whole)), (), supply) is None
+    many = Supply.of([replace(supply.row(0), id=f"i-{number}") for number in range(1_000)])
+    assert typical_mix(cluster(), [the_run(cluster())] * 1_000, many) is not None
+    assert typical_mix(cluster(), [the_run(cluster())] * 1_001, many) is None
 
 
 def row(state: State) -> InstanceRow:
