@@ -49,6 +49,10 @@ class Arns:
         return self.of("sqs", f"{self.settings.prefix}-events")
 
     @property
+    def logs(self) -> list[str]:
+        return self.everywhere("logs", f"log-group:/ecs/{self.settings.prefix}/tasks:*")
+
+    @property
     def tick(self) -> str:
         return self.of("events", f"rule/{self.settings.prefix}-tick")
 
@@ -117,13 +121,10 @@ def api(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 
 def _clock(arns: Arns) -> list[iam.PolicyStatement]:
     """Schedules of our group, which fire with the one role for that; and the right to report a missed time."""
+    fires: dict[str, str | list[str]] = {"iam:PassedToService": "scheduler.amazonaws.com"}
     return [
         allow([f"scheduler:{name}Schedule" for name in ("Create", "Update", "Delete")], [arns.schedules]),
-        allow(
-            ["iam:PassRole"],
-            [arns.role("schedules")],
-            StringEquals={"iam:PassedToService": "scheduler.amazonaws.com"},
-        ),
+        allow(["iam:PassRole"], [arns.role("schedules")], StringEquals=fires),
         _publish(arns),
     ]
 
@@ -192,6 +193,7 @@ def _tasks(arns: Arns) -> list[iam.PolicyStatement]:
         # These take no resource; PassRole decides what a definition may run as, and only definitions whose names
         # are ours are deregistered.
         allow(["ecs:RegisterTaskDefinition", "ecs:DeregisterTaskDefinition", "ecs:DescribeTaskDefinition"], ["*"]),
+        allow(["logs:GetLogEvents"], arns.logs),  # of failed tasks
     ]
 
 
@@ -331,11 +333,10 @@ def _exec_agent(arns: Arns) -> list[iam.PolicyStatement]:
 def execution(arns: Arns) -> list[iam.PolicyStatement]:
     """The ECS agent starting a task: pull from this account's registries, open a log stream."""
     pull = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    streams = arns.everywhere("logs", f"log-group:/ecs/{arns.settings.prefix}/tasks:*")
     return [
         allow(["ecr:GetAuthorizationToken"], ["*"]),  # takes no resource
         allow(pull, arns.everywhere("ecr", "repository/*")),
-        allow(["logs:CreateLogStream", "logs:PutLogEvents"], streams),
+        allow(["logs:CreateLogStream", "logs:PutLogEvents"], arns.logs),
     ]
 
 
@@ -379,14 +380,13 @@ def member(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     inputs and their names. No `argosy exec`: IAM can name tasks, but not the queues that they belong to."""
     prefix = arns.settings.prefix
     ours: dict[str, str | list[str]] = {"ecs:cluster": arns.clusters}
-    streams = arns.everywhere("logs", f"log-group:/ecs/{prefix}/tasks:*")
     tasks = arns.everywhere("ecs", f"task/{prefix}/*")
     hosts = arns.everywhere("ecs", f"container-instance/{prefix}/*")
     return [
         allow(["ssm:GetParameter"], [arns.of("ssm", f"parameter/{prefix}/deployment")]),
         # The command reads the stack's outputs if the parameter was deleted.
         allow(["cloudformation:DescribeStacks"], [arns.of("cloudformation", f"stack/{prefix}/*")]),
-        allow(["logs:GetLogEvents"], streams),
+        allow(["logs:GetLogEvents"], arns.logs),
         # `argosy logs` asks ECS which stream an attempt wrote to, also of one that has ended; `argosy query` lists.
         allow(["ecs:DescribeTasks"], tasks, ArnEquals=ours),
         allow(["ecs:ListTasks"], ["*"], ArnEquals=ours),

@@ -369,6 +369,7 @@ def controller_of_process() -> tuple[DynamoStore, AwsWake, Any]:
             cluster=_given("ARGOSY_CLUSTER"),
             ecs=clients.get("ecs", region),
             ec2=clients.get("ec2", region),
+            logs=clients.get("logs", region),
             rates=CallRates.of_aws(time.time, time.sleep, _json("ARGOSY_CALL_RATES").get("times", 1)),
             elbv2=clients.get("elbv2", region) if region in with_groups else None,
             reservations=frozenset(settings.capacity_reservations.get(region, ())),

@@ -107,6 +107,20 @@ def test_a_program_that_writes_nothing_has_failed(local: Cluster, folder: Path) 
     assert (view["status"], view["failures"][0]["exitCode"]) == ("FAILED", 65), view
 
 
+def test_a_run_stops_early_if_the_logs_of_its_failures_say_the_same_and_only_then(local: Cluster, folder: Path) -> None:
+    terms = {"result": "none", "array": {"size": 4}, "retryStrategy": {"attempts": 1, "stopAfterAlike": 2}}
+    said = "case ${index} in 0) echo no such record;; 1) echo disk is full;; *) echo something else;; esac; exit 3"
+    runs = [
+        submitted(local, folder, run=script, **terms, placement={"maxConcurrentTasks": 1})
+        for script in ("echo row ${index} has no name; exit 3", said)
+    ]
+    alike, others = map(local.finished, runs)
+    assert "failed alike (exit code 3)" in alike["statusReason"]
+    assert "the last line of a log: row 1 has no name" in alike["statusReason"]
+    assert (alike["tasks"]["failed"], alike["tasks"]["cancelled"]) == (2, 2)
+    assert (others["tasks"]["failed"], others["statusReason"]) == (4, None)
+
+
 PLANTED = {"SERVICE_PASSWORD": "correct-horse", "PLAIN": "battery-staple", "SHORT": "1"}
 SIGNED = "https://x.s3.amazonaws.com/k?X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2Fs3&X-Amz-Signature=0a1b2c3d4e5f"
 

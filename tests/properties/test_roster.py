@@ -17,6 +17,7 @@ from argosy.model import events
 from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey
 from argosy.model.events import Event
+from argosy.model.failure_texts import FailuresRead
 from argosy.model.history_parts import HistoryPart
 from argosy.model.host_care import ConsoleRead, DrainAsked, DrainRequest, HostHealthChanged
 from argosy.model.inbox import (
@@ -178,6 +179,7 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     lambda _, d, at: events.ResultSeen(RUNS[d[0]], d[1], d[3] % 2, 5),
     lambda _, d, at: events.NotCarriedOut("throttled"),
     lambda _, d, at: events.ControllerStarted(),
+    lambda _, d, at: FailuresRead(RUNS[d[0]], ("a", "ab"[d[3] % 2])),
     lambda s, d, at: events.LaunchAccepted(key(s, d[0], d[1]), arn(d[0], d[1])),
     lambda s, d, at: events.LaunchRefused(key(s, d[0], d[1]), "RESOURCE:CPU"),
     lambda s, d, at: events.LaunchInDoubt(key(s, d[0], d[1]), "no reply"),

@@ -112,6 +112,7 @@ class Cell:
     ec2: Any
     rates: CallRates
     elbv2: Any = None  # of load balancers; None = no target group is here
+    logs: Any = None  # None = the logs of tasks cannot be read
     reservations: frozenset[str] = frozenset()  # Capacity Reservations of the settings: ids, and ARNs of their groups
     grouped: set[str] = field(default_factory=set)  # ids of reservations in those groups, as last read
 

@@ -28,6 +28,7 @@ from argosy.aws.cell import (
     shielded,
 )
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
+from argosy.aws.failure_logs import FailureLogs
 from argosy.aws.fleets import AwsFleets
 from argosy.aws.host_statuses import HostStatuses
 from argosy.aws.items import S3ItemsReader
@@ -58,6 +59,7 @@ from argosy.model.actions import (
     VerifyResult,
 )
 from argosy.model.events import Event, LaunchRefused, NotCarriedOut, TargetAccepted, TaskSeen
+from argosy.model.failure_texts import ReadFailures
 from argosy.model.host_care import ReadConsole, SetHostStatus
 from argosy.model.state import State
 
@@ -93,6 +95,7 @@ class AwsExecutor:
         )
         self._fleets = AwsFleets(deployment.stage, by_name, clock, advice)
         self._looks = EcsPolls(by_name, clock)
+        self._logs = FailureLogs(by_name, deployment.log_group, clock)
         self._targets = TargetGroups(deployment.target_groups, by_name, clock)
         self._results = Results(home, clock, coordination, deployment.part_size)
         self._observer = Observer(by_name, self._fleets, clock, coordination.keep_alive)
@@ -121,6 +124,8 @@ class AwsExecutor:
             events += shielded(change_of, set_status)
         for console in _of(ReadConsole, actions):
             events += shielded(console, partial(HostStatuses(self._by_name, self._clock).console, deadline=deadline))
+        for failures in _of(ReadFailures, actions):
+            events += shielded(failures, partial(self._logs.read, deadline=deadline))
         events += self._steer(actions, state, deadline)
         events += self._prepare(actions, state, deadline)
         events += self._verify(actions, state, until(VERIFY_SHARE))
@@ -242,7 +247,7 @@ def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:
 
 _KINDS = (
     CloseRun, DeregisterDefinition, DeregisterTargets, FoldHistory, Launch, LookAtTasks, LookUpHosts, PrepareRun,
-    ReadConsole, ReadHistory, RegisterTargets, ResolveLaunches, SetHostStatus, SetTarget, StopAttempt,
+    ReadConsole, ReadFailures, ReadHistory, RegisterTargets, ResolveLaunches, SetHostStatus, SetTarget, StopAttempt,
     StopOrphan, Terminate, VerifyResult,
 )  # fmt: skip
 

@@ -27,7 +27,7 @@ from argosy.lifecycle import (
     targets,
     user_requests,
 )
-from argosy.lifecycle.run_stops import cancel, cancel_tasks, drop_unsent, give_up, give_up_results
+from argosy.lifecycle.run_stops import cancel, cancel_tasks, drop_unsent, give_up, give_up_results, judge_logs
 from argosy.lifecycle.setbacks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
@@ -134,11 +134,13 @@ def run_retried(event: events.RunRetried, state: State, now: float, policy: Poli
 
 
 @_apply.register
-def run_changed(event: events.RunUpdated | events.TasksCancelled, state: State, now: float, policy: Policy) -> None:
+def run_changed(event: events.RunChange, state: State, now: float, policy: Policy) -> None:
     if isinstance(event, events.RunUpdated):
         user_requests.update_run(state, event.request)
-    else:
+    elif isinstance(event, events.TasksCancelled):
         cancel_tasks(state, event.request, now)
+    else:
+        judge_logs(state, event, policy)
 
 
 @_apply.register
@@ -177,8 +179,7 @@ def run_not_prepared(event: events.RunNotPrepared, state: State, now: float, pol
         state.changed_runs.add(run.id)
         return
     setback = set_back(state, Subject(What.PREPARE, run.id), event.reason, now, event.passing)
-    run.prepare_after = setback.not_before
-    run.waiting = event.reason
+    run.prepare_after, run.waiting = setback.not_before, event.reason
     if event.final or is_refused_for_long(setback, now, policy) or has_outlasted(setback, now, policy):
         give_up(state, run, event.reason)
     state.changed_runs.add(run.id)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from argosy.lifecycle import charges
 from argosy.lifecycle.accounts import end_attempt
 from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.exit_codes import explained
+from argosy.model.failure_texts import FailuresRead, differ
 from argosy.model.inbox import CancelTasksRequest
 from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
@@ -17,20 +21,67 @@ CANCELLED_ALONE = "the task was cancelled"
 
 
 def stop_if_all_alike(state: State, run: Run, policy: Policy) -> None:
-    """Stop a run whose first tasks fail alike, before it spends money on the rest (DESIGN D9)."""
-    counts, limit = run.tasks.counts(), run.terms.alike_limit
-    limit = policy.alike_failures if limit is None else limit
-    if run.halted or not limit or counts[TaskStatus.SUCCEEDED] or counts[TaskStatus.FAILED] < run.failed_before + limit:
+    """Stop a run whose first tasks fail alike, before it spends money on the rest (DESIGN D9). If only their logs say
+    why they failed, nothing of it is started until those are read."""
+    if (found := alike(run, policy)) is not None and not found.is_in_logs:
+        give_up(state, run, found.reason())
+
+
+def judge_logs(state: State, event: FailuresRead, policy: Policy) -> None:
+    """The same by what failed attempts wrote last. If that differs, the run continues until twice as many tasks have
+    failed."""
+    run = state.runs.get(event.run_id)
+    found = None if run is None else alike(run, policy)
+    if run is None or found is None or not found.is_in_logs:
         return
+    if differ(event.lines):
+        run.failed_before = max(run.failed_before, 2 * found.failed - _alike_limit(run, policy))
+        state.changed_runs.add(run.id)
+        return
+    give_up(state, run, found.reason(next(filter(None, reversed(event.lines)), "")))
+
+
+class AlikeFailures(NamedTuple):
+    """All tasks of a run that have failed, if they did so with one reason and exit code. is_in_logs: whether the reason
+    only words the exit code, and the logs can be read."""
+
+    failed: int
+    exit_code: int
+    text: str
+    is_in_logs: bool
+
+    def reason(self, line: str = "") -> str:
+        """Of the run that stops."""
+        shown = "" if self.exit_code == NO_EXIT_CODE else f" (exit code {self.exit_code})"
+        said = f"; the last line of a log: {line}" if line else ""
+        told = f"the first {self.failed} tasks failed alike{shown}: {self.text}{said}"
+        return f"{STOPPED_EARLY}: {told} (retryStrategy.stopAfterAlike: N or never changes that)"
+
+
+def alike(run: Run, policy: Policy) -> AlikeFailures | None:
+    """None while a run has tasks that succeeded, too few that failed, or ones that failed in another way."""
+    counts, limit = run.tasks.counts(), _alike_limit(run, policy)
+    if run.halted or not limit or counts[TaskStatus.SUCCEEDED] or counts[TaskStatus.FAILED] < run.failed_before + limit:
+        return None
     failed = run.tasks["status"] == TaskStatus.FAILED
     reasons = set(run.tasks["reason"][failed].tolist())
     codes = set(run.tasks["exit_code"][failed].tolist())
-    if len(reasons) == 1 and len(codes) == 1 and counts[TaskStatus.PENDING]:
-        code = codes.pop()
-        shown = "" if code == NO_EXIT_CODE else f" (exit code {code})"
-        text = run.reasons[reasons.pop()]
-        alike = f"the first {counts[TaskStatus.FAILED]} tasks failed alike{shown}: {text}"
-        give_up(state, run, f"{STOPPED_EARLY}: {alike} (retryStrategy.stopAfterAlike: N or never changes that)")
+    if len(reasons) != 1 or len(codes) != 1 or not counts[TaskStatus.PENDING]:
+        return None
+    code, text = codes.pop(), run.reasons[reasons.pop()]
+    is_worded = code != NO_EXIT_CODE and text == explained(None, code, has_runner=run.terms.needs_runner)
+    is_in_logs = is_worded and bool(run.image) and any(each.task_arn for each in run.failures)
+    return AlikeFailures(int(counts[TaskStatus.FAILED]), code, text, is_in_logs)
+
+
+def awaits_logs(run: Run, policy: Policy) -> bool:
+    """Whether nothing of it starts until logs of its failures are read."""
+    found = None if run.terms.service is not None else alike(run, policy)
+    return found is not None and found.is_in_logs
+
+
+def _alike_limit(run: Run, policy: Policy) -> int:
+    return policy.alike_failures if run.terms.alike_limit is None else run.terms.alike_limit
 
 
 def give_up(state: State, run: Run, reason: str) -> None:

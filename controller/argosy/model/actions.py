@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from argosy.model.attempts import AttemptKey, StopCause
+from argosy.model.failure_texts import ReadFailures
 from argosy.model.host_care import ReadConsole, SetHostStatus
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import Steering
@@ -362,6 +363,7 @@ Action = (
     | SetTarget
     | SetHostStatus
     | ReadConsole
+    | ReadFailures
     | Terminate
     | ReadHistory
     | VerifyResult

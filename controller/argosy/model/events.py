@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
+from argosy.model.failure_texts import FailuresRead
 from argosy.model.history_parts import HistoryPart
 from argosy.model.host_care import ConsoleRead, DrainAsked, HostHealthChanged
 from argosy.model.instances import GpuDevice, Purchase
@@ -45,8 +46,6 @@ class RunRetried:
 
 @dataclass(frozen=True, slots=True)
 class RunUpdated:
-    """A user has changed what an open run asks for."""
-
     request: inbox.UpdateRequest
 
 
@@ -266,6 +265,7 @@ class RebalanceAdvised:
     at: float = 0.0
 
 
+RunChange = RunUpdated | TasksCancelled | FailuresRead
 HostChange = HostStateChanged | HostHealthChanged | ConsoleRead | InterruptionWarned | RebalanceAdvised
 
 
@@ -391,10 +391,10 @@ class ControllerStarted:
 
 
 Event = (
-    RunSubmitted | RunCancelled | TasksCancelled | RunRetried | RunUpdated | RunResumed | RunNotResumed
-    | EnvironmentAsked | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed | RunPrepared
-    | RunNotPrepared | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt
-    | LaunchMissed | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted
-    | OrderAnswered | ReservationSeen | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten
-    | HistoryPartWritten | RunClosed | NotCarriedOut | Observed | ControllerStarted
+    RunSubmitted | RunCancelled | RunRetried | RunChange | RunResumed | RunNotResumed | EnvironmentAsked
+    | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed | RunPrepared | RunNotPrepared
+    | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt | LaunchMissed
+    | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted | OrderAnswered
+    | ReservationSeen | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten | HistoryPartWritten
+    | RunClosed | NotCarriedOut | Observed | ControllerStarted
 )  # fmt: skip

@@ -42,8 +42,8 @@ class RetrySpec(Strict):
     )
     stop_after_alike: AlikeCount | None = Field(
         default=None,
-        description="The run stops once this many tasks have failed with one reason and exit code and none has"
-        " succeeded. Default 5; never = it does not stop.",
+        description="The run stops once this many tasks have failed with one reason and exit code, and with one last"
+        " line of their logs if the reason says no more, and none has succeeded. Default 5; never = it does not stop.",
     )
 
 

@@ -55,6 +55,7 @@ from argosy.model.events import (
     TargetAccepted,
     TasksCancelled,
 )
+from argosy.model.failure_texts import FailuresRead
 from argosy.model.history_parts import HistoryPart
 from argosy.model.host_care import ConsoleRead, DrainAsked, DrainRequest, HostHealthChanged
 from argosy.model.inbox import (
@@ -247,6 +248,15 @@ def test_what_reopening_a_run_changes_is_stored() -> None:
     assert load(store).runs[RUN_ID].retries == 1
 
 
+@pytest.mark.parametrize("lines", [("a", "a"), ("a", "b")])
+def test_what_the_logs_of_failures_change_is_stored(lines: tuple[str, ...]) -> None:
+    once = {"attempts": 1, "stopAfterAlike": 1}
+    state = state_with_instance(tasks=3, retryStrategy=once)
+    begun(state, [launch_of(state)])
+    facts = [*UP, task(1, "STOPPED", 9, exit_code=1), RebalanceAdvised(instance_id(1)), FailuresRead(RUN_ID, lines)]
+    assert follow(state, facts, MemoryStore()) == []
+
+
 def test_what_leaving_a_run_alone_and_trying_it_again_changes_is_stored() -> None:
     state, store = state_with_instance(tasks=1), MemoryStore()
     begun(state, [launch_of(state)])
@@ -295,7 +305,7 @@ def test_what_the_end_of_a_dependency_changes_is_stored() -> None:
 def test_every_kind_of_fact_has_a_case() -> None:
     """ActionFailed is the engine's own: it is not applied."""
     seen = {type(fact) for facts in CASES for fact in facts}
-    seen |= {RunClosed, RunRetried, RunResumed, RunNotResumed, ActionFailed, DependencyEnded}
+    seen |= {FailuresRead, RunClosed, RunRetried, RunResumed, RunNotResumed, ActionFailed, DependencyEnded}
     assert seen == set(get_args(Event))
 
 

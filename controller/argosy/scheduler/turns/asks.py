@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.lifecycle.run_stops import awaits_logs
 from argosy.market.fallback import purchases
 from argosy.market.on_demand import is_ever_available
 from argosy.model.attempts import StopCause
@@ -63,7 +64,7 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     for run in runs:
         may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
         batch = batch_of(moment, run, until, shunned, may_buy)
-        count = min(batch.count, at_most.get(run.id, batch.count))
+        count = 0 if awaits_logs(run, moment.policy) else min(batch.count, at_most.get(run.id, batch.count))
         batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
         if ends and not run.terms.service:
             batch = replace(batch, constraints=(*batch.constraints, done_in_time(run, moment)))

@@ -42,7 +42,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
 from argosy.scheduler.turns.fair_order import one_each, shares
-from argosy.scheduler.upkeep import drains, pending
+from argosy.scheduler.upkeep import drains, failures, pending
 
 MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
 UNUSED_S = 60.0  # a definition outlives its last run by this while others are open: the next run may use it too
@@ -92,7 +92,7 @@ def last_chores(moment: Moment, functions: OwnFunctions) -> list[Action]:
     found: list[Action] = [*halts(state, functions), *verifications(moment), *waits_that_are_over(state)]
     if any(each.drain_until or each.impaired or each.cordon for each in state.instances.values()):
         found += [*drains.status_changes(moment), *drains.console_reads(moment)]
-    return [*found, *closings(state, now), *folds(state, now)]
+    return [*found, *closings(state, now), *folds(state, now), *failures.log_reads(moment)]
 
 
 def repairs(state: State) -> Iterator[ReviveTasks | MendState]:
