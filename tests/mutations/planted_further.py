@@ -328,6 +328,17 @@ def rest_of_a_task_left_out(patch: Patch) -> None:
 
 
 @planted(
+    "with many measured attempts a run is closed task by task",
+    check=scenario(
+        "tests.properties.test_manifest_properties",
+        "test_what_runners_have_measured_makes_no_part_of_a_manifest",
+    ),
+)
+def measurements_are_listed(patch: Patch) -> None:
+    patch.setattr(manifest, "_AFTER_ATTEMPTS", "~")
+
+
+@planted(
     "a retry goes on with the manifest of the earlier try",
     check=scenario(
         "tests.scenarios.test_closing_in_parts", "test_a_retry_writes_its_own_parts_and_the_right_marker", False
