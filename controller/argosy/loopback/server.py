@@ -38,7 +38,7 @@ _DECIMAL, _HEXADECIMAL = re.compile(r"[0-9]{1,20}"), re.compile(rb"[0-9a-fA-F]{1
 _MAX_CHUNK_LINE = 4096
 _MAX_HEADERS, _MAX_LINE = 100, 65_536  # as the standard library's
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*\r?\n")  # RFC 9112, 5: no other form is taken
-_FIRST_LINE = re.compile(r"([A-Z]+) (\S+) HTTP/1\.([01])\r?\n")
+_FIRST_LINE = re.compile(r"([A-Z]+) (\S+) (HTTP/1\.[01])\r?\n")
 
 
 class BodyError(Exception):
@@ -147,10 +147,6 @@ class RequestHeaders:
         """In their order."""
         return self.values.get(name.lower(), otherwise)
 
-    def items(self) -> Iterable[tuple[str, str]]:
-        """Each with its name."""
-        return ((name, value) for name, values in self.values.items() for value in values)
-
 
 def _hang_up(connection: socket.socket) -> None:
     try:
@@ -176,24 +172,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.requestline, self.command, self.request_version = "", "", "HTTP/1.1"  # for an answer that refuses it
         self.close_connection = True
         try:
-            self._parse_first(str(self.raw_requestline, "latin-1"))
+            if (first := _FIRST_LINE.fullmatch(str(self.raw_requestline, "latin-1"))) is None:
+                raise BodyError(400, "the first line is not one of HTTP/1.1")
             self.headers: Any = self._read_headers()
         except BodyError as fault:
             self.send_error(fault.status, str(fault))
             return False
+        self.command, self.path, self.request_version = first.groups()
         keeps = self.headers.get("Connection").lower()
         self.close_connection = keeps == "close" or (self.request_version == "HTTP/1.0" and keeps != "keep-alive")
         expects = self.headers.get("Expect").lower() == "100-continue" and self.request_version == "HTTP/1.1"
         return self.handle_expect_100() if expects else True
-
-    def _parse_first(self, line: str) -> None:
-        """Raises BodyError."""
-        found = _FIRST_LINE.fullmatch(line)
-        if found is None:
-            raise BodyError(400, "the first line is not one of HTTP/1.1")
-        self.requestline = line.rstrip("\r\n")
-        self.command, self.path, version = found.groups()
-        self.request_version = f"HTTP/1.{version}"
 
     def _read_headers(self) -> RequestHeaders:
         """Raises BodyError."""

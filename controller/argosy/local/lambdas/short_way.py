@@ -14,11 +14,11 @@ import os
 import select
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from io import BytesIO
 from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
+from types import SimpleNamespace
 from typing import IO, Any
 
 from botocore import handlers
@@ -28,15 +28,6 @@ from botocore.parsers import create_parser
 from argosy.local.server.signatures import SECRET_SCHEME
 
 PATIENCE_S = 35.0  # more than a long poll
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What botocore reads of an HTTP reply."""
-
-    status_code: int
-    headers: HeadersDict
-    content: bytes
 
 
 class _Connection:
@@ -54,14 +45,14 @@ class _Connection:
         poller.register(self._socket, select.POLLIN)
         return not poller.poll(0)
 
-    def ask(self, request: bytes) -> _Answer:
+    def ask(self, request: bytes) -> Any:
+        """What botocore reads of an HTTP reply."""
         self._socket.sendall(request)
-        status, headers = int(self._line().split()[1]), HeadersDict()
-        while line := self._line():
-            name, _, value = line.partition(": ")
-            headers[name] = value
+        first, *lines = iter(self._line, "")
+        status, headers = int(first.split()[1]), HeadersDict(line.split(": ", 1) for line in lines)
         bodiless = request.startswith(b"HEAD ") or status == HTTPStatus.NO_CONTENT
-        return _Answer(status, headers, b"" if bodiless else self._reading.read(int(headers["content-length"])))
+        content = b"" if bodiless else self._reading.read(int(headers["content-length"]))
+        return SimpleNamespace(status_code=status, headers=headers, content=content)
 
     def close(self) -> None:
         self._reading.close()
@@ -85,7 +76,7 @@ class ShortWay:
         self._key_id, self._secret = key_id, secret
         self._idle: deque[_Connection] = deque()
 
-    def __call__(self, model: Any, params: Any, context: Any, **_: Any) -> tuple[_Answer, Any] | None:
+    def __call__(self, model: Any, params: Any, context: Any, **_: Any) -> tuple[Any, Any] | None:
         """The reply, and what botocore makes of it; None for a call that has to go the usual way."""
         url, body = params["url"], params["body"]
         body = body.getvalue() if isinstance(body, BytesIO) else body
@@ -118,7 +109,7 @@ class ShortWay:
         while self._idle:
             self._idle.pop().close()
 
-    def _asked(self, request: bytes) -> _Answer:
+    def _asked(self, request: bytes) -> Any:
         connection = self._open() or _Connection(*self._address)
         try:
             answer = connection.ask(request)

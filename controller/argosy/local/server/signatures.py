@@ -93,9 +93,9 @@ class Signatures:
             raise NotSignedWell("AccessDeniedException", f"Request has expired: it was valid until {ends}")
         key_id, headers = query["AWSAccessKeyId"], Message()
         signer = HmacV1QueryAuth(Credentials(key_id, self._secret(key_id)))
-        of_query = [(name, value) for name, value in query.items() if name.lower().startswith("x-amz-")]
-        for name, value in (*_headers(environ).items(), *of_query):
-            headers[name] = value
+        of_query = {name: [value] for name, value in query.items() if name.lower().startswith("x-amz-")}
+        for name, values in (*_headers(environ).values.items(), *of_query.items()):
+            headers[name] = ",".join(values)
         given = [str(query.get(name) or headers.get(name, "")) for name in ("content-md5", "content-type")]
         resource = signer.canonical_resource(urlsplit(environ["RAW_URI"]))
         custom = signer.canonical_custom_headers(headers)
