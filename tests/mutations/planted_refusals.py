@@ -8,10 +8,11 @@ from argosy.api.waiting import explanation
 from argosy.aws import launcher
 from argosy.aws.errors import NO_CLUSTER
 from argosy.aws.on_demand import OnDemandOrders
-from argosy.lifecycle import refusals
+from argosy.lifecycle import refusals, run_stops
 from argosy.model.events import NotCarriedOut
 from argosy.scheduler.buying import reasons, remarks
 from argosy.scheduler.buying import refusals as why
+from argosy.scheduler.turns import asks
 from tests.fakes.refusing import DENIED
 from tests.mutations.catalogue import Patch, planted, scenario
 from tests.mutations.planted_once_missed import reworded
@@ -94,3 +95,18 @@ def full_deployments_hide_refused_listings(patch: Patch) -> None:
     reworded(
         patch, why.why_refused, "coming_or_full = coming or moment.instances_left() <= 0", "coming_or_full = coming"
     )
+
+
+@planted("tasks that failed with different faults stop their run, because their exit codes are one", check=scenario(
+    "tests.unit.scheduler.upkeep.test_failures_alike",
+    "test_a_run_whose_logs_differ_continues_until_twice_as_many_tasks_have_failed",
+))  # fmt: skip
+def exit_codes_decide(patch: Patch) -> None:
+    patch.setattr(run_stops, "differ", lambda lines: False)
+
+
+@planted("a run starts tasks while it is judged by its logs", check=scenario(
+    "tests.unit.scheduler.upkeep.test_failures_alike", "test_their_logs_are_read_and_nothing_starts_before"
+))  # fmt: skip
+def judged_runs_start_tasks(patch: Patch) -> None:
+    patch.setattr(asks, "awaits_logs", lambda run, policy: False)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from argosy.api import reading
+from argosy.api.request_context import RequestContext
 from argosy.api.schedules import firing
 from argosy.api.schedules import store as schedule_store
 from argosy.api.schedules.store import Beside
 from argosy.model.schedules import expressions
-from argosy.model.schedules.record import FIRES, Fire, FireVerdict, fire_key, to_bytes
+from argosy.model.schedules.record import FIRES, Fire, FireVerdict, Schedule, fire_key, to_bytes
 from tests.fakes.schedules import ScheduleDesk
 from tests.mutations.catalogue import Patch, planted, scenario
 
@@ -84,3 +86,15 @@ def spring_fires_an_hour_off(patch: Patch) -> None:
         return (found for each in shown if (found := each.replace(tzinfo=zone).timestamp()) > after)
 
     patch.setattr(expressions, "_moments", moments)
+
+
+@planted("a schedule forgets a run that has ended, and starts another one beside its retry", check=scenario(
+    "tests.unit.api.test_firing",
+    "test_a_run_that_is_retried_is_open_again_even_if_another_one_has_run_since", ScheduleDesk(),
+))  # fmt: skip
+def retried_runs_are_forgotten(patch: Patch) -> None:
+    def open_runs(context: RequestContext, schedule: Schedule) -> tuple[str, ...]:
+        found = (reading.run(context.store, run_id) for run_id in schedule.runs)
+        return tuple(each.id for each in found if each is not None and not each.has_ended)
+
+    patch.setattr(firing, "open_runs", open_runs)

@@ -168,7 +168,14 @@ def test_no_test_imports_another() -> None:
 
 
 PLANTING = ("tests/mutations/", "tests/properties/test_planted_bugs.py")  # a planted bug stands inside the code
-PUBLIC = {"_replace", "_asdict", "_fields", "_exit", "_repr_html_", "_ipython_display_"}  # of named tuples, os._exit, and notebooks' own
+PUBLIC = {
+    "_replace",
+    "_asdict",
+    "_fields",
+    "_exit",
+    "_repr_html_",
+    "_ipython_display_",
+}  # of named tuples, os._exit, and notebooks' own
 
 
 GETTING = ("getattr", "setattr")
