@@ -22,6 +22,7 @@ from argosy.model.history_parts import HistoryPart
 from argosy.model.host_care import ConsoleRead, DrainAsked, DrainRequest, HostHealthChanged
 from argosy.model.inbox import (
     CancelRequest,
+    CancelTasksRequest,
     EnvironmentRequest,
     RetryRequest,
     ScaleRequest,
@@ -153,6 +154,7 @@ EVENTS: Sequence[Callable[[State, Drawn, float], Event]] = (
     ),
     lambda _, d, at: events.RunNotPrepared(RUNS[d[0]], "no such image", final=d[3] == 7),
     lambda _, d, at: events.RunCancelled(CancelRequest(RUNS[d[0]], at, "enough")),
+    lambda _, d, at: events.TasksCancelled(CancelTasksRequest(RUNS[d[0]], at, ((d[1], d[1] + d[3]),))),
     lambda s, d, at: events.RunRetried(RetryRequest(RUNS[d[0]], at, cancelled=True)),
     lambda _, d, at: events.RunUpdated(UpdateRequest(RUNS[d[0]], at, {"priority": d[3], "maxInstances": 1 + d[1]})),
     lambda _, d, at: events.EnvironmentAsked(

@@ -24,9 +24,9 @@ def test_every_run_of_a_crowd_ends_and_the_controller_rests(seed: int) -> None:
 
 
 def test_runs_that_come_to_exceed_a_limit_end_and_keep_no_other_waiting() -> None:
-    trial = Trial(crowd(0))
+    trial = Trial(crowd(11))
     assert trial.run().violations == []
     told = [record.status_reason for record in trial.auditor.stored.records.values()]
     assert any(
-        each.startswith("a task needs an instance of $0.1975 an hour, the cap of queue prod is $0.15") for each in told
+        each.startswith("a task needs an instance of $0.1637 an hour, the cap of queue prod is $0.15") for each in told
     )

@@ -146,19 +146,19 @@ def test_within_a_queue_no_run_overtakes_a_higher_priority_or_an_older_run() -> 
 
 @pytest.mark.slow
 def test_in_saturation_every_waiting_sharer_has_its_share() -> None:
-    waited, compared = all_have_what_is_due(range(1, 2), tasks=40)
+    waited, compared = all_have_what_is_due(range(2, 3), tasks=40)
     assert waited > 100
     assert compared > 100
 
 
 @pytest.mark.slow
 def test_no_sharer_overtakes_where_recent_use_counts() -> None:
-    assert with_memory(range(2, 3)) > 20
+    assert with_memory(range(1, 2)) > 20
 
 
 @pytest.mark.slow
 def test_what_is_guaranteed_starts_first() -> None:
-    assert with_guarantees(range(1, 2)) > 10
+    assert with_guarantees(range(2, 3)) > 10
 
 
 @pytest.mark.slow

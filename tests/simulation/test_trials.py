@@ -117,7 +117,7 @@ def test_a_violation_is_replayed_by_its_own_command_line_with_what_it_was_given(
 
 
 SHORT_OF_RESULTS = frozenset({"retry", "bad-program", "cancel", "crash", "reply-lost"})
-WITH_RETRIES = (19, 21, 37, 40)  # seeds in which runs end without every result, and users want more of them
+WITH_RETRIES = (0, 34, 37, 40)  # seeds in which runs end without every result, and users want more of them
 
 
 def test_runs_that_users_try_again_in_the_middle_of_faults_end_as_exactly_as_others() -> None:
@@ -239,7 +239,7 @@ def test_a_trial_that_cannot_end_says_what_is_still_open() -> None:
 def test_what_users_retry_after_the_faults_may_take_as_long_again() -> None:
     spec = {**SMALL_JOB.spec, "timeout": {"attemptDurationSeconds": 60}}
     too_long = replace(SMALL_JOB, spec=spec, shortest_s=200.0, longest_s=200.0)
-    plan = replace(SMALL, seed=1, kinds=frozenset({"retry"}), jobs=(too_long,), faulty_s=60.0, limit_s=900.0)
+    plan = replace(SMALL, seed=0, kinds=frozenset({"retry"}), jobs=(too_long,), faulty_s=60.0, limit_s=900.0)
     verdict = Trial(plan).run()
     assert verdict.ok, told(verdict)
     assert verdict.retries == 2
