@@ -101,8 +101,7 @@ class ShortWay:
         if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return None
         about = {"headers": answer.headers, "status_code": answer.status_code, "body": answer.content}
-        parser = _parser(service.resolved_protocol)
-        return answer, parser.parse({**about, "context": {"operation_name": model.name}}, model.output_shape)
+        return answer, _parsed({**about, "context": {"operation_name": model.name}}, model)
 
     def close(self) -> None:
         """Close every connection."""
@@ -128,6 +127,14 @@ class ShortWay:
 
 
 _parser = cache(create_parser)
+
+
+def _parsed(reply: dict[str, Any], model: Any) -> Any:
+    """As botocore's `Endpoint` parses it: an error twice, for the fields of its own."""
+    parser, service = _parser(model.service_model.resolved_protocol), model.service_model
+    parsed = parser.parse(reply, model.output_shape)
+    shape = service.shape_for_error_code(code) if (code := parsed.get("Error", {}).get("Code")) else None
+    return parsed if shape is None else {**parsed, **parser.parse(reply, shape)}
 
 
 def take() -> None:

@@ -40,6 +40,10 @@ def test_answers_and_errors_are_those_of_the_usual_way() -> None:
         found = [each.get_item(TableName="argosy-state", Key=HERE)["Item"] for each in (short, usual("dynamodb"))]
         with pytest.raises(short.exceptions.ConditionalCheckFailedException) as failed:
             short.put_item(TableName="argosy-state", Item=HERE, ConditionExpression="attribute_not_exists(pk)")
+        put = {"TableName": "argosy-state", "Item": HERE, "ConditionExpression": "attribute_not_exists(pk)"}
+        with pytest.raises(short.exceptions.TransactionCanceledException) as cancelled:
+            short.transact_write_items(TransactItems=[{"Put": put}])
+    assert cancelled.value.response["CancellationReasons"][0]["Code"] == "ConditionalCheckFailed"
     assert found[0] == found[1]
     assert failed.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
 
