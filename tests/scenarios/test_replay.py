@@ -159,6 +159,6 @@ def test_a_trial_with_every_fault_is_had_again(seed: int) -> None:
 
 
 def test_a_suspended_run_that_cannot_be_read_when_it_is_tried_again_is_had_again() -> None:
-    trial = recorded(1495, frozenset({"own-fault", "torn-document"}), instances=6)
+    trial = recorded(1325, frozenset({"own-fault", "torn-document"}), instances=6)
     facts = [said for line in lines_of(trial) if line[0] == "tick" for _, said in line[2]]
     assert "RunNotResumed" in [said[0] for said in facts if isinstance(said, list)]
