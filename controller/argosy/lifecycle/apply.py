@@ -150,7 +150,7 @@ def run_resumed(event: events.RunResumed, state: State, now: float, policy: Poli
 
 @_apply.register
 def run_not_resumed(event: events.RunNotResumed, state: State, now: float, policy: Policy) -> None:
-    found = state.suspended.pop(event.run_id)
+    found, state.losses.attempts = state.suspended.pop(event.run_id), True  # another controller may have closed it
     if event.reason:
         suspension.suspend(state, found.record, event.reason, now, found)
 

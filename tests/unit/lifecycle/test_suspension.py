@@ -19,10 +19,12 @@ from argosy.model.events import (
     Observed,
     RebalanceAdvised,
     RunCancelled,
+    RunNotResumed,
     RunRetried,
 )
 from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.instances import Instance
+from argosy.model.invariants import contradictions
 from argosy.model.money.costs import Work
 from argosy.model.open_ends import OpenEnd
 from argosy.model.runs import Run, RunStatus, sort_key
@@ -193,6 +195,16 @@ def test_a_suspended_run_that_is_cancelled_and_retried_in_one_tick_is_open_again
     told(state, RunCancelled(CancelRequest(RUN_ID, NOW, "enough"), as_stored))
     told(state, RunRetried(RetryRequest(RUN_ID, NOW), as_stored))
     assert (list(state.runs), state.suspended, state.quarantined) == ([RUN_ID], {}, {})
+
+
+def test_the_attempts_of_a_run_that_another_controller_has_closed_are_ended() -> None:
+    """This one has not noticed yet: it tries the run again, and finds it ended."""
+    state = suspended()
+    apply(state, RunNotResumed(RUN_ID, ""), NOW + 60, POLICY)
+    assert not [*contradictions(state, whole=True)]
+    quarantine.mend(state, NOW + 60, POLICY)
+    assert not len(state.attempts.live())
+    assert not [*contradictions(state, whole=True)]
 
 
 def test_another_run_that_closes_does_not_pay_for_a_suspended_one() -> None:
