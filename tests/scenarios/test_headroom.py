@@ -43,3 +43,13 @@ def test_an_instance_goes_when_a_limit_holds_tasks_back_that_do_not_fit_there() 
     assert sorted(each["InstanceType"] for each in cluster.live_instances()) == ["c5.2xlarge", "c5.xlarge"]
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
+
+
+def test_no_run_pays_for_it_out_of_its_cap() -> None:
+    """Its two instances and one more exceed the cap, so none of its tasks would start, and all three would go again."""
+    room = (SparePlaces(4, ONE_VCPU),)
+    cluster = Controlled(zones=ONE, work_s=300.0, prices=lambda kind, zone, at: 0.1, headroom=room)
+    cluster.submit(8, capacity={"maxHourlyCost": 0.25})
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+    assert len(cluster.world.ec2.ledger.instances) == 2

@@ -31,7 +31,7 @@ def interrupt(
         float, typer.Option("--warn", min=0, max=NOTICE_S, metavar="SECONDS", help="From the notice to the end.")
     ] = NOTICE_S,
 ) -> None:
-    """A spot notice for the instance of a task: in local mode, and on AWS where allowInterrupt is set."""
+    """Give the instance of a task a spot notice. On AWS it needs allowInterrupt."""
     is_here = session.connection.is_loopback
     if not is_here:
         _check_aws(session, warn)

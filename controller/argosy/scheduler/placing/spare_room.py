@@ -11,7 +11,6 @@ from itertools import groupby
 
 import numpy as np
 
-from argosy.market.floors import serves_runs
 from argosy.model.instance_types import GPU_PART_ATTRIBUTE, SHARES_GPUS
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
@@ -44,9 +43,10 @@ NO_SPARE_ROOM = SpareRoom()
 
 
 def spare_batches(moment: Moment) -> list[Batch]:
-    """The headroom as tasks, while runs other than daemons are open."""
-    sizes = moment.policy.headroom
-    return [_batch(number, each) for number, each in enumerate(sizes)] if sizes and serves_runs(moment.state) else []
+    """The headroom as tasks, while a run is open that may pay for it: no daemon, and without a cap of its own, which
+    the price of the headroom could exceed before the run has what it needs."""
+    is_paid = any(not (run.done or run.is_daemon or run.terms.has_caps) for run in moment.state.runs.values())
+    return [_batch(number, each) for number, each in enumerate(moment.policy.headroom)] if is_paid else []
 
 
 def _batch(number: int, size: SparePlaces) -> Batch:
