@@ -161,6 +161,9 @@ BY_CALL: dict[str, Callable[[JSON], list[Asked]]] = {
     "events DisableRule": lambda said: rule(said, "events:DisableRule"),
     "events PutEvents": events,
     "lambda Invoke": lambda said: [Asked("lambda:InvokeFunction", arn("lambda", f"function:{said['FunctionName']}"))],
+    "logs GetLogEvents": lambda said: [
+        Asked("logs:GetLogEvents", arn("logs", f"log-group:{said['logGroupName']}:log-stream:{said['logStreamName']}"))
+    ],
     "s3 GetObject": lambda said: bucket("s3:GetObject", said),
     "s3 HeadObject": lambda said: bucket("s3:GetObject", said),
     "s3 PutObject": lambda said: bucket("s3:PutObject", said),
@@ -251,6 +254,7 @@ OTHER_CALLS: list[tuple[str, str, str, JSON]] = [
     (CONTROLLER, "ec2", "CreateFleet", TO_BUY),
     (CONTROLLER, "ec2", "DescribeFleetHistory", {"FleetId": "fleet-1"}),
     (CONTROLLER, "ec2", "DescribeInstanceTypeOfferings", {}),
+    (CONTROLLER, "logs", "GetLogEvents", {"logGroupName": "/ecs/argosy/tasks", "logStreamName": "argosy/main/0"}),
     (CONTROLLER, "pricing", "GetProducts", {}),
     (CONTROLLER, "events", "DisableRule", {"Name": "argosy-tick"}),
     (CONTROLLER, "dynamodb", "BatchGetItem", {}),
