@@ -76,7 +76,8 @@ def gc_on_store_error(patch: Patch) -> None:
 
 
 @planted(
-    "a listing that broke off counts as proof that a launch never happened", "reply-lost", "page-failure", "listing-lag"
+    "a listing that broke off counts as proof that a launch never happened",
+    *("reply-lost", "page-failure", "listing-lag", "events-lost", "overlap"),
 )
 def broken_listing_is_proof(patch: Patch) -> None:
     patch.setattr(TaskLauncher, "_absent", lambda self, key, *rest: LaunchDisproved(key))
