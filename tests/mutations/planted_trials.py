@@ -11,8 +11,7 @@ from argosy.aws import markers, results
 from argosy.aws.fleet_templates import FleetTemplates
 from argosy.engine import steps, tick
 from argosy.engine.tick import Engine
-from argosy.lifecycle import announcements, attempts, history, run_stops
-from argosy.lifecycle import apply as apply_module
+from argosy.lifecycle import announcements, attempts, definitions, history, run_stops
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.market.cover import RUN_LIMIT
 from argosy.model.actions import StopAttempt
@@ -73,7 +72,7 @@ def caps_are_ignored(patch: Patch) -> None:
     patch.setattr(decide_module, "run_budgets", lambda moment: {})
 
 
-@planted("a run goes on when its budget is used up", "tight-budget", "bad-program", "interruption", "host-loss")
+@planted("a run continues when its budget is used up", "tight-budget", "bad-program", "interruption", "host-loss")
 def budgets_end_nothing(patch: Patch) -> None:
     patch.setattr(decide_module, "used_up", lambda budgets: iter(()))
     patch.setattr(RunBudget, "left_usd", property(lambda budget: math.inf))
@@ -237,7 +236,7 @@ def halted_runs_wait_on(patch: Patch) -> None:
         run.waiting = waiting
 
     patch.setattr(run_stops, "give_up", give_up)
-    patch.setattr(apply_module, "give_up", give_up)
+    patch.setattr(definitions, "give_up", give_up)
 
 
 @planted("instances that are gone are counted in the metrics", "bad-program")

@@ -27,21 +27,19 @@ from argosy.lifecycle import (
     targets,
     user_requests,
 )
-from argosy.lifecycle.run_stops import cancel, cancel_tasks, drop_unsent, give_up, give_up_results, judge_logs
-from argosy.lifecycle.setbacks import carried_out, has_outlasted, is_hopeless, is_refused_for_long, set_back
+from argosy.lifecycle.run_stops import cancel, cancel_tasks, drop_unsent, give_up_results, judge_logs
+from argosy.lifecycle.setbacks import carried_out, is_hopeless, set_back
 from argosy.model import events
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.failure_texts import FailuresRead
 from argosy.model.host_care import DrainAsked
 from argosy.model.policy import Policy
 from argosy.model.pools import OrderAnswered, ReservationSeen
-from argosy.model.resources import Resources
 from argosy.model.runs import RunStatus
 from argosy.model.services.targets import TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import Subject, What
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-
-QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: the next try checks again whether the definition exists
 
 
 def apply(state: State, event: events.Event, now: float, policy: Policy) -> None:
@@ -134,13 +132,18 @@ def run_retried(event: events.RunRetried, state: State, now: float, policy: Poli
 
 
 @_apply.register
-def run_changed(event: events.RunChange, state: State, now: float, policy: Policy) -> None:
-    if isinstance(event, events.RunUpdated):
-        user_requests.update_run(state, event.request)
-    elif isinstance(event, events.TasksCancelled):
-        cancel_tasks(state, event.request, now)
-    else:
-        judge_logs(state, event, policy)
+def run_updated(event: events.RunUpdated, state: State, now: float, policy: Policy) -> None:
+    user_requests.update_run(state, event.request)
+
+
+@_apply.register
+def tasks_cancelled(event: events.TasksCancelled, state: State, now: float, policy: Policy) -> None:
+    cancel_tasks(state, event.request, now)
+
+
+@_apply.register
+def failures_read(event: FailuresRead, state: State, now: float, policy: Policy) -> None:
+    judge_logs(state, event, policy)
 
 
 @_apply.register
@@ -157,32 +160,12 @@ def run_not_resumed(event: events.RunNotResumed, state: State, now: float, polic
 
 @_apply.register
 def run_prepared(event: events.RunPrepared, state: State, now: float, policy: Policy) -> None:
-    run = state.runs.get(event.run_id)
-    carried_out(state, What.PREPARE, event.run_id)
-    if run is None or run.task_definition:
-        return
-    run.task_definition, run.container = event.task_definition, event.container
-    run.needs = Resources(event.cpu_units, event.memory_mib, event.gpus, run.terms.gpu_share_mib)
-    run.host_ports, run.definition_architecture = event.host_ports, event.architecture
-    run.takes_exec = event.takes_exec
-    run.status = RunStatus.PROVISIONING
-    state.changed_runs.add(run.id)
+    definitions.note_prepared(state, event)
 
 
 @_apply.register
 def run_not_prepared(event: events.RunNotPrepared, state: State, now: float, policy: Policy) -> None:
-    run = state.runs.get(event.run_id)
-    if run is None or run.task_definition:
-        return
-    if event.queued:  # no set-back: AWS was not called
-        run.waiting, run.prepare_after = event.reason, now + QUEUE_PAUSE_S
-        state.changed_runs.add(run.id)
-        return
-    setback = set_back(state, Subject(What.PREPARE, run.id), event.reason, now, event.passing)
-    run.prepare_after, run.waiting = setback.not_before, event.reason
-    if event.final or is_refused_for_long(setback, now, policy) or has_outlasted(setback, now, policy):
-        give_up(state, run, event.reason)
-    state.changed_runs.add(run.id)
+    definitions.note_not_prepared(state, event, now, policy)
 
 
 @_apply.register

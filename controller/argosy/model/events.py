@@ -265,7 +265,6 @@ class RebalanceAdvised:
     at: float = 0.0
 
 
-RunChange = RunUpdated | TasksCancelled | FailuresRead
 HostChange = HostStateChanged | HostHealthChanged | ConsoleRead | InterruptionWarned | RebalanceAdvised
 
 
@@ -391,10 +390,10 @@ class ControllerStarted:
 
 
 Event = (
-    RunSubmitted | RunCancelled | RunRetried | RunChange | RunResumed | RunNotResumed | EnvironmentAsked
-    | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed | RunPrepared | RunNotPrepared
-    | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused | LaunchInDoubt | LaunchMissed
-    | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen | TargetAccepted | OrderAnswered
-    | ReservationSeen | TargetFact | PoolShort | HistoryRead | ResultSeen | ManifestPartWritten | HistoryPartWritten
-    | RunClosed | NotCarriedOut | Observed | ControllerStarted
+    RunSubmitted | RunCancelled | TasksCancelled | RunRetried | RunUpdated | FailuresRead | RunResumed
+    | RunNotResumed | EnvironmentAsked | DependencyEnded | ClusterScaled | DrainAsked | SharingAsked | ActionFailed
+    | RunPrepared | RunNotPrepared | DefinitionDeregistered | TaskSeen | LaunchAccepted | LaunchRefused
+    | LaunchInDoubt | LaunchMissed | LaunchDisproved | ContainerInstanceSeen | HostSeen | HostChange | FleetSeen
+    | TargetAccepted | OrderAnswered | ReservationSeen | TargetFact | PoolShort | HistoryRead | ResultSeen
+    | ManifestPartWritten | HistoryPartWritten | RunClosed | NotCarriedOut | Observed | ControllerStarted
 )  # fmt: skip
