@@ -15,7 +15,16 @@ from typing import Any
 from argosy import layout
 from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, load_catalogue
 from argosy.client.access import Access
-from argosy.client.measured import WORTH, Column, MeasuredAttempt, latest, mean_of, samples_from, usd_per_hour
+from argosy.client.measured import (
+    WORTH,
+    Column,
+    MeasuredAttempt,
+    largest_of,
+    latest,
+    mean_of,
+    samples_from,
+    usd_per_hour,
+)
 from argosy.model.instance_types import InstanceType
 from argosy.model.resources import Resources
 
@@ -37,7 +46,7 @@ class MeasuredUse(MeasuredAttempt):
 
     @property
     def peak_mib(self) -> float | None:
-        return max((value for value in self.memory_mib if value is not None), default=None)
+        return largest_of(self.memory_mib)
 
     @property
     def has_mib(self) -> float:
@@ -73,7 +82,7 @@ def sentence(uses: Sequence[MeasuredUse]) -> str:
         return ""
     means = [[each.mean(column) for column in (each.use, each.watts)] for each in uses]
     use, watts = (mean_of(row[place] for row in means) for place in (0, 1))
-    peak = max((each.peak_mib for each in uses if each.peak_mib is not None), default=None)
+    peak = largest_of(each.peak_mib for each in uses)
     told = [f"{peak / 1024:.1f} of {uses[0].has_mib / 1024:.1f} GiB"] if peak is not None else []
     told += [f"{use:.0f} % of the time"] if use is not None else []
     return ", ".join([*told, *([f"{watts:.0f} W"] if watts is not None else [])])

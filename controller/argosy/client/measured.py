@@ -96,6 +96,11 @@ def mean_of(given: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+def largest_of(given: Iterable[float | None]) -> float | None:
+    """Of what is known."""
+    return max((each for each in given if each is not None), default=None)
+
+
 def usd_per_hour(needs: Resources, kinds: Iterable[InstanceType]) -> float | None:
     """The part of the cheapest type's price that a task with these needs pays on a full instance."""
     fitting = [kind for kind in kinds if needs.fits_in(kind.resources)]

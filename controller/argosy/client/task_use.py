@@ -17,6 +17,7 @@ from argosy.client.measured import (
     WORTH,
     Column,
     MeasuredAttempt,
+    largest_of,
     latest,
     mean_of,
     of_attempt,
@@ -43,11 +44,11 @@ class MeasuredTask(MeasuredAttempt):
 
     @property
     def peak_vcpus(self) -> float | None:
-        return max((value for value in self.vcpus if value is not None), default=None)
+        return largest_of(self.vcpus)
 
     @property
     def peak_mib(self) -> float | None:
-        return max((value for value in self.memory_mib if value is not None), default=None)
+        return largest_of(self.memory_mib)
 
     def to_json(self) -> dict[str, Any]:
         figures = {"meanVcpus": self.mean_vcpus, "peakVcpus": self.peak_vcpus, "peakMemoryMib": self.peak_mib}
@@ -76,8 +77,8 @@ def task_from(key: str, body: bytes) -> MeasuredTask | None:
 
 def sentence(uses: Sequence[MeasuredTask], view: Mapping[str, Any]) -> str:
     """`0.92 of 2 vCPUs, 1.4 at most, and at most 310 of 2,048 MiB`, over all of them; "" if nothing is known."""
-    mean, peak = mean_of(each.mean_vcpus for each in uses), _largest(each.peak_vcpus for each in uses)
-    peak_mib = _largest(each.peak_mib for each in uses)
+    mean, peak = mean_of(each.mean_vcpus for each in uses), largest_of(each.peak_vcpus for each in uses)
+    peak_mib = largest_of(each.peak_mib for each in uses)
     if mean is None or peak is None or peak_mib is None:
         return ""
     asked = f" of {view['vcpus']:g} vCPU{'s' if view['vcpus'] != 1 else ''}" if view.get("vcpus") else " vCPUs"
@@ -88,7 +89,7 @@ def sentence(uses: Sequence[MeasuredTask], view: Mapping[str, Any]) -> str:
 def advice(uses: Sequence[MeasuredTask], view: Mapping[str, Any], region: str) -> str:
     """`resources {vcpus: 0.5, memory: 384} would cost $0.02 an hour of a task instead of $0.09 (on demand)`; "" if it
     would save little, too little is known, or the run has GPUs, which are what is paid for."""
-    peak, peak_mib = _largest(each.peak_vcpus for each in uses), _largest(each.peak_mib for each in uses)
+    peak, peak_mib = largest_of(each.peak_vcpus for each in uses), largest_of(each.peak_mib for each in uses)
     is_short = max((each.at[-1] for each in uses), default=0.0) < _LEAST_S
     has_gpus = view.get("gpus") or view.get("gpuShareMib")
     if peak is None or peak_mib is None or is_short or has_gpus or not view.get("vcpus") or not view.get("memoryMib"):
@@ -104,7 +105,3 @@ def advice(uses: Sequence[MeasuredTask], view: Mapping[str, Any], region: str) -
         return ""
     wanted = f"resources {{vcpus: {vcpus:g}, memory: {memory}}}"
     return f"{wanted} would cost ${then:.3g} an hour of a task instead of ${now:.3g} (on demand)"
-
-
-def _largest(given: Any) -> float | None:
-    return max((each for each in given if each is not None), default=None)
