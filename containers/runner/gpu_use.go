@@ -26,7 +26,7 @@ type gpuUse struct {
 	shareMib    int
 }
 
-// gpuMeter cannot look for a task without GPUs of its own.
+// gpuMeter measures nothing for a task to which no GPU was given.
 func gpuMeter(environment []string) meter {
 	made := meter{folder: "gpu-use", names: []string{"use", "memoryMib", "watts"}, most: 1}
 	made.every, made.longest = 10*time.Second, time.Minute

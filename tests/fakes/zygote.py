@@ -46,7 +46,8 @@ _IDLE: deque[subprocess.Popen[str]] = deque()
 
 
 def run(words: Sequence[str], folder: Path, environment: Mapping[str, str], said: Path) -> int:
-    """The exit code of a script and its arguments. said: gets its output. Thread-safe: each waits for its own one."""
+    """The exit code of a script and its arguments. said: receives its output. Thread-safe: each caller waits for the
+    script that it started."""
     process = _taken()
     assert process.stdin is not None
     assert process.stdout is not None

@@ -44,7 +44,7 @@ def cancelled_tasks_still_start(patch: Patch) -> None:
     patch.setattr(applied, "cancel_tasks", cancel)
 
 
-@planted("a task starts while the result of its own one is still looked up", WAITING)
+@planted("a task starts while the result of the task that it depends on is still being looked up", WAITING)
 def unverified_tasks_count_as_over(patch: Patch) -> None:
     _take_for_success(patch, TaskStatus.VERIFYING)
 

@@ -19,7 +19,7 @@ from tests.mutations.planted_services import served
 STORIES = "tests.scenarios.test_target_groups"
 
 
-@planted("a task is told to stop while its load balancer sends it requests", check=served())
+@planted("a task is stopped while its load balancer still sends it requests", check=served())
 def stops_do_not_drain(patch: Patch) -> None:
     def at_once(moment: Moment, actions: Iterable[Action]) -> Iterator[Action]:
         yield from actions

@@ -109,7 +109,7 @@ def test_all_that_counts_is_named_once_wherever_parts_end(
 
 
 def test_what_runners_have_measured_makes_no_part_of_a_manifest() -> None:
-    """A task each was a part of its own once there were more of these than a part may have objects."""
+    """Once there were more of them than a part may name, each task got a separate part."""
     s3 = S3Model()
     for index in range(5):
         put(s3, f"parts/part-{index:07d}.jsonl")

@@ -67,7 +67,7 @@ def work(number: int, told: dict[str, Any], options: list[str]) -> int:
             os.dup2(log.fileno(), stream)
     os.environ["TEST_RUN"] = json.dumps({**told, "record": str(logs / f"{number}.jsonl")})
     plugins = ["-p", "tests.run.worker", "-p", "no:cacheprovider"]
-    # Folders of its own: pytest's common one is swept by all workers as they end, and one takes what another removes.
+    # A separate folder for each worker: all of them would clean pytest's common one at the end, and one would fail.
     arguments = ["-q", "--no-header", f"--basetemp={logs / f'tmp{number}'}", *plugins, *options]
     if not told["coverage"]:
         return pytest.main(arguments)

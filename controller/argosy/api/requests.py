@@ -31,7 +31,7 @@ TOKEN_DAYS = 30  # how long client tokens, and pointers to requests, are kept; r
 TYPE_LIMIT = 50  # instance types of a floor
 
 STRETCH_LIMIT = 1_000  # stretches of tasks that are chosen
-CANCELLED_TASKS = 20  # of one request: each may be in a chunk of tasks and a chunk of attempts of its own
+CANCELLED_TASKS = 20  # of one request: each may change another chunk of tasks and another chunk of attempts
 
 InstanceTypeName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,20}\.[a-z0-9-]{1,20}$")]
 

@@ -18,7 +18,7 @@ _PINNED = ("GPU-", "MIG-")  # else the variable is an image's own, such as "all"
 
 
 def has_gpus(environment: Mapping[str, str]) -> bool:
-    """Whether a task with this environment has GPUs of its own."""
+    """Whether the environment names GPUs that were given to this task."""
     return environment.get("NVIDIA_VISIBLE_DEVICES", "").startswith(_PINNED)
 
 

@@ -51,7 +51,7 @@ def address(environment: Mapping[str, str], folder: str) -> str:
 
 @contextmanager
 def sampled(meters: Iterable[Meter], environment: Mapping[str, str]) -> Iterator[None]:
-    """Inside, these meters are read, each in a thread of its own."""
+    """While the block runs, each meter is read in a separate thread."""
     with ExitStack() as running:
         for meter in meters:
             running.enter_context(_sampled(meter, environment))

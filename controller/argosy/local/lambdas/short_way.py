@@ -130,7 +130,7 @@ _parser = cache(create_parser)
 
 
 def _parsed(reply: dict[str, Any], model: Any) -> Any:
-    """As botocore's `Endpoint` parses it: an error twice, for the fields of its own."""
+    """As botocore's `Endpoint` parses it: an error is parsed again for the fields that only this error has."""
     parser, service = _parser(model.service_model.resolved_protocol), model.service_model
     parsed = parser.parse(reply, model.output_shape)
     shape = service.shape_for_error_code(code) if (code := parsed.get("Error", {}).get("Code")) else None

@@ -43,8 +43,8 @@ NO_SPARE_ROOM = SpareRoom()
 
 
 def spare_batches(moment: Moment) -> list[Batch]:
-    """The headroom as tasks, while a run is open that may pay for it: no daemon, and without a cap of its own, which
-    the price of the headroom could exceed before the run has what it needs."""
+    """The headroom as tasks, while a run that may pay for it is open. Daemons do not pay, and neither do runs with a
+    budget or an hourly cap: the headroom could use up the cap, and the run itself would not start."""
     is_paid = any(not (run.done or run.is_daemon or run.terms.has_caps) for run in moment.state.runs.values())
     return [_batch(number, each) for number, each in enumerate(moment.policy.headroom)] if is_paid else []
 

@@ -3,8 +3,8 @@
 `S7`: when the intent of an attempt is stored, three things hold. Its run's start time has come. Every run that it
 depends on as a whole has ended, successfully where the spec asks for that. The task of the same index has ended in each
 run that it depends on task by task. A dependency that was met stays met when the other run is retried. A run that can
-never begin has no attempt. A waiting task is cancelled by itself only if its own one did not succeed, or if a user asks
-for it. Then it has no further attempt until a user retries its run.
+never begin has no attempt. A single waiting task is cancelled only if the task that it depends on did not succeed, or
+if a user asks for it. Then it has no further attempt until a user retries its run.
 """
 
 from __future__ import annotations
