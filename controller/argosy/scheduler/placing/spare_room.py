@@ -16,6 +16,7 @@ from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import SparePlaces
 from argosy.model.run_terms import ARM64
+from argosy.model.runs import Run
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.pass_state import PassState
 from argosy.placement.place import place_further
@@ -45,8 +46,12 @@ NO_SPARE_ROOM = SpareRoom()
 def spare_batches(moment: Moment) -> list[Batch]:
     """The headroom as tasks, while a run that may pay for it is open. Daemons do not pay, and neither do runs with a
     budget or an hourly cap: the headroom could use up the cap, and the run itself would not start."""
-    is_paid = any(not (run.done or run.is_daemon or run.terms.has_caps) for run in moment.state.runs.values())
-    return [_batch(number, each) for number, each in enumerate(moment.policy.headroom)] if is_paid else []
+    sizes, pay = moment.policy.headroom, (_pays(run) for run in moment.state.runs.values())
+    return [_batch(number, each) for number, each in enumerate(sizes)] if sizes and any(pay) else []
+
+
+def _pays(run: Run) -> bool:
+    return not (run.done or run.is_daemon or run.terms.has_caps)
 
 
 def _batch(number: int, size: SparePlaces) -> Batch:
