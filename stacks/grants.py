@@ -310,11 +310,11 @@ def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
     run's spec, manifest or marker. Only checkpoints are removed. Argosy's own records are out of their reach: they have
     no right on the table, and none on the folder of the journal."""
     names = arns.buckets(bucket)
-    places = [f"{name}/*{part}/*" for name in names for part in ("/attempts", "/parts", "/checkpoints")]
+    places = [f"{name}/{part}/*" for name in names for part in ("*/attempts", "*/parts", "argosy/checkpoints")]
     on_objects = ("GetObject", "GetObjectVersion", "PutObject", "AbortMultipartUpload", "DeleteObject")
     return [
         allow(["s3:PutObject", "s3:AbortMultipartUpload"], places),
-        allow(["s3:DeleteObject"], [f"{name}/*/checkpoints/*" for name in names]),
+        allow(["s3:DeleteObject"], [f"{name}/argosy/checkpoints/*" for name in names]),
         allow(["s3:GetObjectVersion"], [f"{name}/*" for name in names]),  # a program may ask for one of an input
         *_reads(arns, bucket, *arns.inputs),
         deny([f"s3:{name}" for name in on_objects], [f"{bucket}/{JOURNAL}*"]),

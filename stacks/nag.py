@@ -19,10 +19,7 @@ WILDCARDS = (
     ("/tasks:*", "The streams of one log group."),
     ("/attempts/*", "Each attempt writes below a separate prefix, created at run time."),
     ("/parts/*", "A run's final objects, made at run time."),
-    (
-        "/checkpoints/*",
-        "Each task has a separate prefix, created at run time; its runner deletes old checkpoints.",
-    ),
+    ("/checkpoints/*", "Each task has a separate prefix, created at run time; its runner deletes old checkpoints."),
     ("/*/_FAILED", "The marker of a run that is tried again; runs are made at run time."),
     (":parameter/*", "The parameters of this deployment."),
     ("/images/*", "The images stack publishes one parameter an image."),

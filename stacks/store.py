@@ -84,19 +84,18 @@ class Store(Construct):
                 s3.LifecycleRule(
                     id="calls", prefix="argosy/programs/calls/", expiration=cdk.Duration.days(CALLS_KEPT_DAYS)
                 ),
-                *_expiry_of_inputs(settings),
+                *_expiry("inputs", "argosy/programs/inputs/", settings.input_days),
+                *_expiry("checkpoints", "argosy/checkpoints/", settings.checkpoint_days),
             ],
         )
         _name(bucket, "ResultsBucket")
         return bucket
 
 
-def _expiry_of_inputs(settings: Settings) -> list[s3.LifecycleRule]:
-    """Uploads renew what is half as old (`argosy.client.inputs.upload`)."""
-    if not settings.input_days:
-        return []
-    kept = cdk.Duration.days(settings.input_days)
-    return [s3.LifecycleRule(id="inputs", prefix="argosy/programs/inputs/", expiration=kept)]
+def _expiry(id: str, prefix: str, days: int) -> list[s3.LifecycleRule]:
+    """days: 0 = never. Uploads of inputs renew what is half as old (`argosy.client.inputs.upload`), and attempts their
+    checkpoints once a day (`argosy.runner.checkpoints`)."""
+    return [s3.LifecycleRule(id=id, prefix=prefix, expiration=cdk.Duration.days(days))] if days else []
 
 
 def _name(construct: Construct, logical_id: str) -> None:

@@ -36,6 +36,7 @@ MEANINGS = {
     "outputBuckets": "Other buckets that runs may write to.",
     "inputBuckets": "Other buckets that tasks may read.",
     "inputDays": "When uploaded inputs are deleted after their last use, in days; 0 keeps them.",
+    "checkpointDays": "When checkpoints are deleted after they were saved, in days from 7 on; 0 keeps them.",
     "fitnessFunctions": "Placement functions that specs may name: `module:function`.",
     "gpuShareAcrossOwners": "Whether tasks of several owners may [share a GPU](../guides/gpus.md#a-part-of-a-gpu).",
     "allowExec": "Allow `argosy exec` (ECS Exec).",

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ const (
 	commitName      = ".commit" // the program makes it, and it is gone once the folder is saved
 	keptCheckpoints = 2
 	checkpointFiles = 4               // sent at a time
+	renewed         = 24 * time.Hour  // objects expire by their age, so files that never change are sent again
 	settled         = 2 * time.Second // a file that changed later may be half written
 )
 
@@ -47,6 +49,7 @@ type checkpoints struct {
 	sent      map[string]bool    // digests of the own objects
 	known     map[string]string  // digests of files that have not changed
 	last      map[string]seenFile
+	renewedAt time.Time
 	number    int
 	committed bool // the program commits: nothing else is a checkpoint
 }
@@ -92,6 +95,7 @@ func newCheckpoints(asked order, work workspace, s3 *store) (*checkpoints, error
 	attempt, _ := strconv.Atoi(asked.attempt)
 	return &checkpoints{
 		s3: s3, at: at, attempt: attempt, folder: work.checkpoint(), staging: work.staging(), sent: map[string]bool{},
+		renewedAt: time.Now(),
 	}, os.Mkdir(work.checkpoint(), 0o700)
 }
 
@@ -171,6 +175,7 @@ func (c *checkpoints) fetch(ctx context.Context, from address, file savedFile) e
 
 // save the folder unless nothing changed. isSettled: no process writes now. errChanging: it did not rest.
 func (c *checkpoints) save(ctx context.Context, cause string, isSettled bool) error {
+	c.renew(time.Now())
 	seen, err := c.scan()
 	if err != nil || len(seen) == 0 || same(seen, c.last) && (cause != "commit" || c.committed) {
 		return err
@@ -220,6 +225,13 @@ func (c *checkpoints) save(ctx context.Context, cause string, isSettled bool) er
 	c.own, c.last = append(c.own, record), seen
 	c.own = c.own[max(0, len(c.own)-keptCheckpoints):]
 	return c.removeOld(ctx)
+}
+
+// renew forgets once a day what is saved, so that all of it is sent again.
+func (c *checkpoints) renew(now time.Time) {
+	if now.Sub(c.renewedAt) >= renewed {
+		c.renewedAt, c.last, c.known, c.sent = now, nil, nil, map[string]bool{}
+	}
 }
 
 // clear: the task is done, and no checkpoint of this attempt or an earlier one is needed.
@@ -371,7 +383,7 @@ func (c *checkpoints) removeOld(ctx context.Context) error {
 			lower = max(lower, each.attempt)
 		}
 	}
-	c.sent = digests
+	maps.DeleteFunc(c.sent, func(digest string, _ bool) bool { return !digests[digest] })
 	for key, digest := range c.known {
 		if name, _, _ := strings.Cut(key, "\x00"); !digests[digest] || !known[name] {
 			delete(c.known, key)

@@ -3,11 +3,12 @@
 spec.json  items.jsonl  attempts/<index, 7 digits>/<attempt>/...  parts/part-<index, 7 digits><partSuffix>
 attempts/use/<index, 7 digits>/<attempt>.json  attempts/gpu-use/<index, 7 digits>/<attempt>.json
 overrides/<index, 7 digits>/<attempt>.json
-checkpoints/<index, 7 digits>/<attempt>/<number, 6 digits>.json  checkpoints/<index>/<attempt>/files/<sha256>
 manifest.json  manifest/<retries>/<begin>-<end>.json  _SUCCESS | _FAILED
 history/attempts-<begin>-<end>.npz  history/instances.json
 
-Next to the runs, the deployment's bucket has the folder JOURNAL: the controller's records.
+Next to the runs, their bucket has checkpoints, below one prefix, by which they expire:
+argosy/checkpoints/<runId>/<index, 7 digits>/<attempt>/<number, 6 digits>.json  .../<attempt>/files/<sha256>
+The deployment's own bucket has the folder JOURNAL: the controller's records.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 DEFAULT_PART_SUFFIX = ".jsonl"
 JOURNAL = "argosy/journal/"  # expires, and is denied to programs: no run may have its results in it
+CHECKPOINTS = "argosy/checkpoints/"  # expires; of the runs that have their results in this bucket
 PROGRAMS = "argosy/programs/"  # users' own programs by their digest: archives, wheels, jobs, data
 INPUTS = f"{PROGRAMS}inputs/"  # folders of users' machines: chunks by digest, documents, names; expire if so set
 KEPT = f"{PROGRAMS}kept/"  # the same for schedules, which may fire for years; stays
@@ -57,8 +59,10 @@ def uses_uri(output: str, *, of_gpus: bool = False) -> str:
 
 
 def checkpoints_uri(output: str, index: int | None = None) -> str:
-    """What the runners save of a task, or of all tasks. Tasks may write and remove there, and manifests ignore it."""
-    return f"{output}checkpoints/" if index is None else f"{output}checkpoints/{numbered(index)}/"
+    """What the runners save of a task, or of all tasks. Tasks may write and remove there."""
+    bucket, run_id = "/".join(output.split("/")[:3]), output.rstrip("/").rpartition("/")[2]
+    below = f"{bucket}/{CHECKPOINTS}{run_id}/"
+    return below if index is None else f"{below}{numbered(index)}/"
 
 
 def part_uri(output: str, index: int, suffix: str = DEFAULT_PART_SUFFIX) -> str:

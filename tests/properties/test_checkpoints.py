@@ -60,6 +60,24 @@ class Bucket:
         return iter([StoredInput(key.removeprefix("s3://b/"), len(body)) for key, body in [*self.kept.items()]])
 
 
+def test_what_never_changes_is_sent_again_once_a_day_because_objects_expire_by_their_age(tmp_path: Path) -> None:
+    def keys(renewed_s: float) -> list[str]:
+        """Of the objects that a second save writes."""
+        folder = tmp_path / f"{renewed_s}"
+        folder.mkdir()
+        (folder / "weights").write_text("same")
+        bucket = Bucket(lambda: None)
+        order = CheckpointOrder(URI, 1, 600.0, renewed_s)
+        saving = Checkpoints(order, folder, tmp_path / "staging", bucket)  # type: ignore[arg-type]
+        assert saving.save("time") is not None
+        bucket.kept.clear()
+        saving.save("time")
+        return [key.removeprefix(URI).rpartition("/")[0] for key in bucket.kept]
+
+    assert keys(CheckpointOrder(URI, 1, 0.0).renewed_s) == []
+    assert keys(0.0) == ["1/files", "1"]
+
+
 class World:
     """At most four attempts, and for each the states that it has completely saved, in order."""
 

@@ -69,15 +69,17 @@ def test_results_stay_unless_the_settings_say_otherwise(home: Template, wide: di
 
 def test_unfinished_uploads_go_after_a_day_and_the_record_of_decisions_after_its_days(home: Template) -> None:
     rules = {rule["Id"]: rule for rule in home.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]}
-    assert set(rules) == {"unfinished-uploads", "journal", "calls", "inputs"}
+    assert set(rules) == {"unfinished-uploads", "journal", "calls", "inputs", "checkpoints"}
     assert rules["unfinished-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
     assert (rules["journal"]["Prefix"], rules["journal"]["ExpirationInDays"]) == (layout.JOURNAL, 30)
 
 
-def test_what_maps_have_sent_goes_after_a_month_and_programs_stay(home: Template) -> None:
+def test_what_maps_have_sent_and_checkpoints_go_after_a_month_and_programs_stay(home: Template) -> None:
     rules = {rule["Id"]: rule for rule in home.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]}
     assert (rules["calls"]["Prefix"], rules["calls"]["ExpirationInDays"]) == (layout.CALLS, 30)
     assert (rules["inputs"]["Prefix"], rules["inputs"]["ExpirationInDays"]) == (layout.INPUTS, 120)
+    kept = rules["checkpoints"]
+    assert (kept["Prefix"], kept["ExpirationInDays"], kept["Status"]) == (layout.CHECKPOINTS, 30, "Enabled")
     assert [rule["Prefix"] for rule in rules.values() if layout.PROGRAMS.startswith(rule.get("Prefix", "-"))] == []
 
 

@@ -319,6 +319,8 @@ NEVER: list[tuple[str, Asked]] = [
     (API, Asked("ecs:RunTask", arn("ecs", "task-definition/argosy-x:1"), {"ecs:cluster": CLUSTER})),
     (API, Asked("ec2:ModifyFleet", arn("ec2", "fleet/fleet-1"), OURS)),
     (TASK, Asked("dynamodb:PutItem", STATE)),
+    *((TASK, Asked("s3:DeleteObject", f"{RESULTS}/{key}")) for key in ("run/checkpoints/1", "run/parts/part-0")),
+    *((TASK, Asked("s3:PutObject", f"{RESULTS}/{key}")) for key in ("run/checkpoints/1", "run/spec.json")),
     (TASK, Asked("ecs:StopTask", arn("ecs", "task/argosy/1"), {"ecs:cluster": CLUSTER})),
     (TASK, Asked("lambda:InvokeFunction", arn("lambda", f"function:{API}"))),
     (INSTANCE, Asked("ecs:RunTask", arn("ecs", "task-definition/argosy-x:1"), {"ecs:cluster": CLUSTER})),

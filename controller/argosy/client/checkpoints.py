@@ -13,7 +13,7 @@ from argosy.client.access import Access
 from argosy.client.errors import is_from_aws
 
 MOST_READ = 20  # records
-_NAME = re.compile(r".*/checkpoints/(\d{7,})/(\d+)/(\d{6,})\.json")
+_NAME = re.compile(rf"{layout.CHECKPOINTS}[^/]+/(\d{{7,}})/(\d+)/(\d{{6,}})\.json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The saved states of one task: how is a folder saved to S3 and restored, while an earlier attempt may still be alive?
 
-    checkpoints/<index>/<attempt>/files/<sha256>   content, only this attempt's own
-    checkpoints/<index>/<attempt>/<number, 6 digits>.json   a record, written last: with it a checkpoint is complete
+    .../<index>/<attempt>/files/<sha256>   content, only this attempt's own
+    .../<index>/<attempt>/<number, 6 digits>.json   a record, written last: with it a checkpoint is complete
 
 The newest record of the highest attempt wins. An attempt that is believed lost may continue to save: it writes and
 removes below its own number, and removes what is below lower ones, never what is below higher ones. So whatever it
@@ -93,6 +93,7 @@ class Checkpoints:
         self._known: dict[tuple[str, SeenFile], str] = {}  # digests of files that have not changed
         self._last: Progress = {}  # the folder as it was last saved or restored
         self._number = 0
+        self._renewed_at = time.time()
         self.committed = False  # the program commits: nothing else is a checkpoint
 
     def restore(self) -> CheckpointRecord | None:
@@ -118,6 +119,7 @@ class Checkpoints:
 
     def save(self, cause: str, *, is_settled: bool = True) -> CheckpointRecord | None:
         """Save the folder unless nothing changed. is_settled: no process writes now. Raises CheckpointChanged, too."""
+        self._renew(time.time())
         seen = self._scan(self._folder)
         if not seen or (seen == self._last and (cause != "commit" or self.committed)):
             return None
@@ -136,6 +138,11 @@ class Checkpoints:
         self._own, self._last = [*self._own, record][-KEPT:], seen
         self._remove_old()
         return record
+
+    def _renew(self, now: float) -> None:
+        """Once a day, forget what is saved, so that all of it is sent again: objects expire by their age."""
+        if now - self._renewed_at >= self._order.renewed_s:
+            self._renewed_at, self._last, self._known, self._sent = now, {}, {}, set()
 
     def use(self, objects: Objects) -> None:
         """From now on for all requests."""
@@ -239,7 +246,7 @@ class Checkpoints:
             return each.number in numbers if each.number else each.uri.rpartition("/")[2] in digests
 
         self._remove(each for each in listed if not is_kept(each))
-        self._sent = digests
+        self._sent &= digests
         names = {each.name for record in self._own for each in record.files}
         self._known = {key: digest for key, digest in self._known.items() if digest in digests and key[0] in names}
 

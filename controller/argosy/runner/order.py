@@ -38,11 +38,13 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOrder:
-    """Where the checkpoints of a task belong, an s3:// address that ends in `/`; every_s: 0 = at commits and stops."""
+    """Where the checkpoints of a task belong, an s3:// address that ends in `/`; every_s: 0 = at commits and stops.
+    renewed_s: after which files that have not changed are sent again; `checkpointDays` is longer."""
 
     uri: str
     attempt: int
     every_s: float
+    renewed_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

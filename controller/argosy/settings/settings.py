@@ -25,6 +25,7 @@ from argosy.settings.values import (
     AttributeName,
     AttributeValue,
     Bucket,
+    CheckpointDays,
     CpuTypeName,
     DiskGib,
     FamilyGlob,
@@ -181,8 +182,8 @@ class Settings(SettingsModel):
     output_buckets: Listed[Bucket] = ()  # runs may write to these and to the deployment's own bucket
     input_buckets: Listed[Bucket] = ()  # their programs may read these and everything they may write to
     input_days: Annotated[int, Field(ge=0, le=3_650)] = 120  # that uploaded inputs outlast their last use; 0 = for good
-    # The owner's functions that a strategy may name: the controller imports and calls these and no others.
-    fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()
+    checkpoint_days: CheckpointDays = 30  # that checkpoints outlast their last save; 0 = for good
+    fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()  # that strategies may name; imported
     allow_exec: bool = False  # whether users may run commands in running tasks (`argosy exec`, ECS Exec)
     allow_interrupt: bool = False  # whether users may send spot notices to instances (`argosy interrupt`)
     allow_ssm: bool = False  # whether Session Manager may open a shell on an instance

@@ -67,6 +67,12 @@ def _retention(days: int) -> int:
     return days
 
 
+def _checkpoint_days(days: int) -> int:
+    if days and not 7 <= days <= 3_650:
+        raise ValueError("must be 0 (checkpoints stay) or 7 to 3650 days: a running task saves everything once a day")
+    return days
+
+
 def _quota_name(key: str) -> str:
     if key not in BY_KEY:
         raise ValueError(f"{key[:40]!r} is not a quota family; known: {', '.join(BY_KEY)}")
@@ -130,6 +136,7 @@ MostTasks = Annotated[int, Field(ge=1, le=BRIDGE_PORTS)]
 Share = Annotated[float, Field(gt=0, le=1)]
 UsdPerHour = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 RetentionDays = Annotated[int, AfterValidator(_retention)]
+CheckpointDays = Annotated[int, AfterValidator(_checkpoint_days)]
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
 FunctionName = Annotated[str, AfterValidator(_function_name)]
 GroupName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]

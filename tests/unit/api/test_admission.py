@@ -77,9 +77,12 @@ def test_folders_that_only_look_like_the_journals_are_like_any_other(output: str
     assert admit(spec(output=output), LIMITS, SOURCES).form["output"] == output
 
 
-def test_no_run_has_its_results_among_the_users_programs() -> None:
+def test_no_run_has_its_results_among_the_users_programs_or_the_checkpoints() -> None:
     assert faults(spec(output="s3://own/argosy/programs/mine")) == [
         "output: argosy/programs/ holds users' programs: name another folder"
+    ]
+    assert faults(spec(output="s3://own/argosy/checkpoints/")) == [
+        "output: argosy/checkpoints/ holds checkpoints, which expire: name another folder"
     ]
     assert admit(spec(output="s3://shared/argosy/programs/"), LIMITS, SOURCES).task_count == 2
 

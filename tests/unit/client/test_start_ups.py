@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from argosy import layout
 from tests.fakes.cli import NOW, OUTPUT, RUN_ID, World, run_view
 
 REPLY: dict[str, Any] = {
@@ -44,7 +45,7 @@ def explained(logs: Logs, attempt: dict[str, Any] = ATTEMPT) -> str:
     world = World().answers("ExplainRun", REPLY).answers("DescribeTask", {"attempts": [attempt]})
     world.answers("DescribeRun", run_view())
     record = {"at": NOW - 41.0, "bytes": 12_300_000, "seconds": 2.1, "cause": "stop"}
-    world.objects.put(f"{OUTPUT}checkpoints/0000003/2/000001.json", record)
+    world.objects.put(layout.checkpoints_uri(OUTPUT, 3) + "2/000001.json", record)
     world.others["logs"] = logs
     return world.argosy("explain", RUN_ID, "3").stdout
 

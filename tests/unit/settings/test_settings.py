@@ -48,6 +48,7 @@ def test_all_faults_are_reported_at_once_with_their_paths() -> None:
             "instanceTypes": {"cpu": ["c5.huge", "p3.2xlarge"], "gpu": ["c5.large"]},
             "zones": {"us-west-2": ["us-east-1a"]},
             "logRetentionDays": 2,
+            "checkpointDays": 1,
             "outputBuckets": ["bucket-a", "bucket-a"],
             "inputBuckets": ["Not_A_Bucket"],
             "maxInstances": "many",
@@ -66,6 +67,7 @@ def test_all_faults_are_reported_at_once_with_their_paths() -> None:
         "instanceTypes.gpu[0]",
         "zones.us-west-2",
         "logRetentionDays",
+        "checkpointDays",
         "outputBuckets",
         "inputBuckets[0]",
         "maxInstances",
@@ -80,6 +82,7 @@ def test_all_faults_are_reported_at_once_with_their_paths() -> None:
     assert faults["lingerS"] == "is not a setting"
     assert "c5.huge" in faults["instanceTypes.cpu[0]"]
     assert "GPUs" in faults["instanceTypes.cpu[1]"]
+    assert [load_settings({"checkpointDays": days}).checkpoint_days for days in (0, 7)] == [0, 7]
 
 
 def test_the_message_of_the_error_holds_every_fault() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from argosy.api.admission.instance_types import amount_of, shape_faults, with_all_gpus
 from argosy.api.admission.program_files import program_file_faults
 from argosy.catalogue.lookup import load_catalogue
-from argosy.layout import JOURNAL, PROGRAMS, split_s3
+from argosy.layout import CHECKPOINTS, JOURNAL, PROGRAMS, split_s3
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.run_terms import LONGEST_DEADLINE_S, X86_64, RunTerms, deadline_at
@@ -232,6 +232,8 @@ def _own_folder_faults(key: str) -> Iterator[Fault]:
     """Folders of the deployment's own bucket that no run may have its results in."""
     if key.startswith(JOURNAL):
         yield Fault("output", f"{JOURNAL} holds the controller's record, which expires: programs may not write there")
+    if key.startswith(CHECKPOINTS):
+        yield Fault("output", f"{CHECKPOINTS} holds checkpoints, which expire: name another folder")
     if key.startswith(PROGRAMS):
         yield Fault("output", f"{PROGRAMS} holds users' programs: name another folder")
 

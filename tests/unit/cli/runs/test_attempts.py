@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from argosy import layout
 from tests.fakes.cli import NOW, OUTPUT, RUN_ID, World, run_view
 from tests.fakes.histories import history
 
@@ -86,7 +87,7 @@ def test_of_one_task_no_other_is_read_and_what_a_next_attempt_resumes_from_is_sh
     world = World().answers("DescribeTask", task(attempt(1), alive)).answers("DescribeRun", run_view())
     record = {"at": NOW - 41.0, "bytes": 12_300_000, "seconds": 2.1, "cause": "stop"}
     for index in (2, 3):
-        world.objects.put(f"{OUTPUT}checkpoints/000000{index}/1/000001.json", record)
+        world.objects.put(layout.checkpoints_uri(OUTPUT, index) + "1/000001.json", record)
     told = world.document("attempts", RUN_ID, "--task", "3")
     found = told["attempts"]
     assert [(saved["index"], saved["attempt"], saved["bytes"]) for saved in told["checkpoints"]] == [(3, 1, 12_300_000)]

@@ -250,8 +250,9 @@ def test_status_with_tasks_reads_every_page() -> None:
 def test_status_with_tasks_says_from_which_checkpoint_a_next_attempt_resumes() -> None:
     world = World().answers("DescribeRun", run_view(taskList=[task_row(0)], nextToken=None))
     record = {"at": fakes.NOW - 41.0, "bytes": 12_300_000, "seconds": 2.1, "cause": "time"}
-    world.objects.put(f"{fakes.OUTPUT}checkpoints/0000000/1/000009.json", record)
-    world.objects.put(f"{fakes.OUTPUT}checkpoints/0000000/2/000001.json", {**record, "cause": "stop"})
+    saved = f"s3://argosy-results/argosy/checkpoints/{RUN_ID}/"
+    world.objects.put(f"{saved}0000000/1/000009.json", record)
+    world.objects.put(f"{saved}0000000/2/000001.json", {**record, "cause": "stop"})
     [row] = [line for line in world.argosy("status", RUN_ID, "--tasks").stdout.splitlines() if "attempt 2" in line]
     assert row.split() == ["0", "attempt", "2", "(stop)", "41", "s", "12.3", "MB"]
 
