@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.actions import REQUESTS
-from argosy.cli.main import Commands, load
 from argosy.model.attempts import AttemptKey
 from argosy.spec.parse import parse_spec, schema, to_json
 from argosy.spec.shards import task_overrides
 from argosy.spec.templates import VARIABLES
 from tests import settings_reference
-from tests.fakes.command_lines import GROUP
+from tests.fakes.command_lines import COMMANDS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 BY_HAND = "Written by `make reference`; do not edit."
@@ -164,10 +163,9 @@ def commands_page() -> str:
     """Every command of `argosy` with its options."""
     lines = ["# Commands", "", BY_HAND, "", "`argosy COMMAND --help` prints the same.", ""]
     lines += ["## Options of most commands", "", *OPTION_HEAD]
-    lines += [_option(each) for each in GROUP.commands["submit"].params if each.name in COMMON]
+    lines += [_option(each) for each in COMMANDS["submit"].params if each.name in COMMON]
     lines.append("")
-    for name in sorted({*GROUP.commands, *Commands.late}):
-        found = load(name, Commands.late[name]) if name in Commands.late else GROUP.commands[name]
+    for name, found in sorted(COMMANDS.items()):
         lines += _command(f"argosy {name}", found)
     return "\n".join(lines)
 

@@ -6,8 +6,6 @@ that `import argosy` costs nothing, and the functions in Lambda use none of it. 
 
 from __future__ import annotations
 
-from typing import Any
-
 _PUBLIC = {  # name -> (module, its name there)
     "ArgosyError": ("argosy.client.errors", "ArgosyError"),
     "CannotPickle": ("argosy.sdk.mapping.pickling", "CannotPickle"),
@@ -52,7 +50,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version
 

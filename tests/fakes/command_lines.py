@@ -15,7 +15,7 @@ from typer.main import get_command, get_group
 from argosy.cli.main import Commands, app, load
 
 ROOT = Path(__file__).resolve().parents[2]
-GROUP = get_group(app)
+COMMANDS = {**get_group(app).commands, **{name: load(name, late) for name, late in Commands.late.items()}}
 PROGRAMS = ("argosy", "aws", "make")
 
 
@@ -26,11 +26,9 @@ def parsed(words: list[str]) -> dict[str, Any]:
     """
     if words[0] == "python":
         return _of_the_harness(words[2], words[3:])
-    with GROUP.make_context("argosy", ["--help"], resilient_parsing=True) as context:
+    with get_command(app).make_context("argosy", ["--help"], resilient_parsing=True) as context:
         name, rest = words[0], words[1:]
-        late = Commands.late
-        found = load(name, late[name]) if name in late else GROUP.commands[name]
-        values: dict[str, Any] = found.make_context(name, rest, parent=context).params
+        values: dict[str, Any] = COMMANDS[name].make_context(name, rest, parent=context).params
         return values
 
 
@@ -65,7 +63,7 @@ def understand(words: list[str]) -> None:
 def _argosy(words: list[str]) -> None:
     """A command that is named alone, without its arguments, has to exist."""
     if len(words) == 1:
-        assert words[0] in {*GROUP.commands, *Commands.late}
+        assert words[0] in COMMANDS
     else:
         parsed(words)
 

@@ -1,8 +1,7 @@
-"""The commands of `argosy`. Each has its own module; heavy imports are inside their functions.
+"""The commands of `argosy`, by topic. A command's module is imported when the command is used.
 
-Commands whose modules are slow to import, or absent, are listed by topic like the others. A module is imported when its
-command is used. Help is plain text: typer's rich help imports a Markdown parser and takes 0.15 s (measured) of the 0.3
-s that `--help` may take.
+Help is plain text: typer's rich help imports a Markdown parser and takes 0.15 s (measured) of the 0.3 s that `--help`
+may take.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -18,32 +16,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from argosy.cli import panels
-from argosy.cli.cluster import instances, prices, queues
-from argosy.cli.deployment import access, doctor
-from argosy.cli.here import local
-from argosy.cli.here.demo import command as demo
 from argosy.cli.outside_text import say
 from argosy.cli.problems import AWS_FAULT, USAGE, print_traceback
-from argosy.cli.runs import (
-    attempts,
-    cost,
-    events,
-    exec,
-    explain,
-    interrupt,
-    logs,
-    plan,
-    results,
-    retry,
-    run,
-    status,
-    submit,
-    tasks,
-    ui,
-    update,
-    validate,
-    watch,
-)
 from argosy.cli.start import lacking
 
 NAME_WIDTH = 20  # columns for a command's name in the list, at most
@@ -60,19 +34,15 @@ class Late:
 
 
 class LateGroup(TyperGroup):
-    """A group with `late` commands besides its own. Commands whose module is not installed are not listed."""
+    """A group with `late` commands before its own."""
 
     late: ClassVar[Mapping[str, Late]] = {}
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *(name for name, late in self.late.items() if find_spec(late.module))]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """For listing: a placeholder with the help line."""
-        late = self.late.get(cmd_name)
-        if late is None or not find_spec(late.module):
-            return super().get_command(ctx, cmd_name)
-        return TyperCommand(cmd_name, help=late.help, rich_help_panel=late.panel)
+    def __init__(self, **options: Any) -> None:
+        """Late commands are placeholders with the help line until they are used."""
+        super().__init__(**options)
+        late = {name: TyperCommand(name, help=x.help, rich_help_panel=x.panel) for name, x in self.late.items()}
+        self.commands = {**late, **self.commands}
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One section per panel, in the order in which they first appear."""
@@ -102,27 +72,65 @@ def load(name: str, late: Late) -> Any:
     return get_group(app).commands[name]
 
 
-_ENV = "Services and daemons: create, deploy, update, scale, roll back."
-_QUERY = "Show which instances a placement expression matches."
-_PUT = "Upload a folder under a name, for later runs."
-_DATA = "Uploaded folders: list them, delete their names."
-_SCHEDULE = "Start runs on a schedule."
-_CATALOGUE = "Instance types: their sizes and prices."
-_DUMP = "Write one file for a bug report, without secrets."
+# By panel: a command, the module below `argosy.cli` that registers it, and the first line of its help.
+_TABLE = {
+    panels.RUNS: {
+        "run": ("runs.run", "Run your own program: it is uploaded, run and followed."),
+        "submit": ("runs.submit", "Submit a run and follow it to its end; its id is printed at once."),
+        "plan": ("runs.plan", "What a run would buy, cost and take."),
+        "watch": ("runs.watch", "Follow a run until it ends."),
+        "status": ("runs.status", "How a run is doing, at a glance."),
+        "runs": ("runs.status", "The latest runs, newest first."),
+        "cancel": ("runs.status", "Stop a run: what has finished stays, the rest is stopped."),
+        "tasks": ("runs.tasks", "The tasks of a run that all filters choose."),
+        "attempts": ("runs.attempts", "A run's attempts that all filters choose, the last to end last."),
+        "ui": ("runs.ui", "Runs, cluster and prices in your browser, until Ctrl-C."),
+        "retry": ("runs.retry", "Run again what did not succeed; what succeeded keeps its results."),
+        "update": ("runs.update", "Change what an open run asks for, from the next tick on."),
+        "explain": ("runs.explain", "Why a run's tasks wait, in numbers, and what would help."),
+        "cost": ("runs.cost", "What a run or an environment has cost, where and for what."),
+        "results": ("runs.results", "Where a run's results are; copies them here, or merges them."),
+        "logs": ("runs.logs", "What the tasks of a run or an environment print."),
+        "exec": ("runs.exec", "A shell, or one command, in the container of a task that runs."),
+        "interrupt": ("runs.interrupt", "Give the instance of a task a spot notice."),
+        "events": ("runs.events", "What happened in a run or anywhere, oldest first."),
+        "report": ("runs.report", "Runs as a page; benchmarks side by side."),
+        "put": ("runs.data", "Upload a folder under a name, for later runs."),
+        "data": ("runs.data", "Uploaded folders: list them, delete their names."),
+    },
+    panels.SPECS: {
+        "validate": ("runs.validate", "Check a run spec: every fault at once, with its line."),
+        "schema": ("runs.validate", "Print the JSON Schema of run specs, for editors."),
+    },
+    panels.CLUSTER: {
+        "prices": ("cluster.prices", "Spot prices now and in the last week, cheapest first."),
+        "cluster": ("cluster.instances", "The instances: how full they are, their age and price."),
+        "instances": ("cluster.instances", "The instances that all filters choose, ended ones too."),
+        "queues": ("cluster.queues", "The queues and their usage."),
+        "query": ("cluster.query", "Show which instances a placement expression matches."),
+        "catalogue": ("cluster.catalogue.command", "Instance types: their sizes and prices."),
+    },
+    panels.SETUP: {
+        "doctor": ("deployment.doctor", "What is missing for a deployment, and what to type."),
+        "access": ("deployment.access", "Let people use a queue and no other: prints the policy."),
+        "debug-dump": ("deployment.debug_dump", "Write one file for a bug report, without secrets."),
+    },
+    panels.SERVICES: {"env": ("services.command", "Services and daemons: create, deploy, update, scale, roll back.")},
+    panels.SCHEDULES: {"schedule": ("schedules.command", "Start runs on a schedule.")},
+    panels.HERE: {
+        "demo": ("here.demo.command", "A real batch here, with GPUs and a spot interruption."),
+        "local": ("here.local", "Start AWS on this machine and keep it running until Ctrl-C."),
+    },
+}
 
 
 class Commands(LateGroup):
-    """All of them. Modules that are slow to import are only named here, with the first line of their help."""
+    """All of them."""
 
     late: ClassVar[Mapping[str, Late]] = {
-        "env": Late("argosy.cli.services.command", _ENV, panels.SERVICES),
-        "query": Late("argosy.cli.cluster.query", _QUERY, panels.CLUSTER),
-        "report": Late("argosy.cli.runs.report", "Runs as a page; benchmarks side by side.", panels.RUNS),
-        "put": Late("argosy.cli.runs.data", _PUT, panels.RUNS),
-        "data": Late("argosy.cli.runs.data", _DATA, panels.RUNS),
-        "schedule": Late("argosy.cli.schedules.command", _SCHEDULE, panels.SCHEDULES),
-        "catalogue": Late("argosy.cli.cluster.catalogue.command", _CATALOGUE, panels.CLUSTER),
-        "debug-dump": Late("argosy.cli.deployment.debug_dump", _DUMP, panels.SETUP),
+        name: Late(f"argosy.cli.{module}", help_line, panel)
+        for panel, commands in _TABLE.items()
+        for name, (module, help_line) in commands.items()
     }
 
 
@@ -143,26 +151,6 @@ def help_of(
     say(context.get_help())
 
 
-_RUNS = (
-    run,
-    submit,
-    plan,
-    watch,
-    status,
-    tasks,
-    attempts,
-    ui,
-    retry,
-    update,
-    explain,
-    cost,
-    results,
-    logs,
-    exec,
-    interrupt,
-    events,
-    validate,
-)
 app = typer.Typer(
     name="argosy",
     cls=Commands,
@@ -172,8 +160,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (*_RUNS, instances, queues, prices, doctor, access, local, demo):
-    part.register(app)
 app.command("help", rich_help_panel=panels.HERE)(help_of)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from importlib.metadata import PackageNotFoundError, distribution
-from urllib.parse import unquote, urlsplit
-
 
 def installing(extra: str) -> str:
     """`pip install -e '/home/you/argosy[local]'` for a checkout; a wheel or an archive is named by its address."""
+    import json
+    import shlex
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
     try:
         told = json.loads(distribution("argosy").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.main import Commands, load
 from tests.fakes.cli import RUN_ID, Pages, World, ended, instance, run_view, task_row
-from tests.fakes.command_lines import GROUP
+from tests.fakes.command_lines import COMMANDS
 from tests.fakes.environments import SERVICE, deploying, environment
 from tests.fakes.looks import PLAN
 from tests.fakes.sharing import sharing
@@ -146,8 +145,7 @@ def with_json(name: str, found: Any) -> Iterator[str]:
 
 
 def every_command() -> set[str]:
-    late = {name: load(name, each) for name, each in Commands.late.items()}
-    return {each for name, found in (GROUP.commands | late).items() for each in with_json(name, found)}
+    return {each for name, found in COMMANDS.items() for each in with_json(name, found)}
 
 
 def test_every_command_with_json_is_asked_here_or_elsewhere() -> None:
