@@ -40,6 +40,8 @@ type storedFile struct {
 
 // uploadedFolder is what a folder's document says, or what an input names of it.
 type uploadedFolder struct {
+	document     address
+	isFile       bool    // one file of it, or several that are named one by one
 	store        address // what chunks lie below
 	chunks       []chunk
 	files        []storedFile
@@ -48,28 +50,42 @@ type uploadedFolder struct {
 }
 
 // folderAt reads the folder that an input names; nil for an input that names objects.
-func folderAt(ctx context.Context, s3 *store, at address) (*uploadedFolder, error) {
+// known: documents that were read already.
+func folderAt(ctx context.Context, s3 *store, at address, known map[address]uploadedFolder) (*uploadedFolder, error) {
 	found := folderKey.FindStringSubmatch(at.key)
 	if found == nil {
 		return nil, nil
 	}
 	document := address{at.bucket, found[1] + "folders/" + found[2]}
+	read, isKnown := known[document]
+	if !isKnown {
+		whole, err := folderIn(ctx, s3, document, found[2])
+		if err != nil {
+			return nil, err
+		}
+		read = *whole
+		read.document, read.store = document, address{at.bucket, found[1]}
+		known[document] = read
+	}
+	read.choose(found[3])
+	if len(read.files)+len(read.links)+len(read.emptyFolders) == 0 {
+		return nil, wrong("there is nothing at the input %s", at)
+	}
+	return &read, nil
+}
+
+func folderIn(ctx context.Context, s3 *store, document address, wanted string) (*uploadedFolder, error) {
 	text, err := s3.read(ctx, document, "the uploaded input")
 	if err != nil {
 		return nil, expired(err)
 	}
 	digest := sha256.Sum256(text)
-	if hex.EncodeToString(digest[:]) != found[2] {
+	if hex.EncodeToString(digest[:]) != wanted {
 		return nil, wrong("the uploaded input %s has another digest than its name", document)
 	}
 	read, err := folderFrom(text)
 	if err != nil {
 		return nil, wrong("the uploaded input %s cannot be read: %v", document, err)
-	}
-	read.store = address{at.bucket, found[1]}
-	read.choose(found[3])
-	if len(read.files)+len(read.links)+len(read.emptyFolders) == 0 {
-		return nil, wrong("there is nothing at the input %s", at)
 	}
 	return read, nil
 }
@@ -186,6 +202,7 @@ func (f *uploadedFolder) check() error {
 // $ARGOSY_IN then.
 func (f *uploadedFolder) choose(wanted string) {
 	below := wanted == "" || strings.HasSuffix(wanted, "/")
+	f.isFile = !below
 	files, links, folders := f.files, f.links, f.emptyFolders
 	f.files, f.links, f.emptyFolders = nil, nil, nil
 	for _, each := range files {

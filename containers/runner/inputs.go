@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"sort"
 	"strings"
 )
 
@@ -25,7 +26,7 @@ type inputs struct {
 // without their content.
 func plannedInputs(ctx context.Context, s3 *store, addresses []string, folder string) (inputs, error) {
 	var planned inputs
-	named := map[string]address{}
+	named, known := map[string]address{}, map[address]uploadedFolder{}
 	add := func(name string, at address, isObject bool) error {
 		if !isPath(name) {
 			return wrong("the key of the input %s is not a file path", at)
@@ -42,13 +43,13 @@ func plannedInputs(ctx context.Context, s3 *store, addresses []string, folder st
 		if err != nil {
 			return planned, err
 		}
-		uploaded, err := folderAt(ctx, s3, at)
+		uploaded, err := folderAt(ctx, s3, at, known)
 		if err != nil {
 			return planned, err
 		}
 		if uploaded != nil {
-			planned.folders = append(planned.folders, uploaded)
 			err = addUploaded(uploaded, at, add)
+			planned.addFolder(uploaded)
 		} else if at.key != "" && !strings.HasSuffix(at.key, "/") {
 			err = add(path.Base(at.key), at, true)
 		} else {
@@ -67,6 +68,18 @@ func plannedInputs(ctx context.Context, s3 *store, addresses []string, folder st
 		}
 	}
 	return planned, nil
+}
+
+// addFolder puts files of one folder that are named one by one together, because small files share a chunk.
+func (p *inputs) addFolder(found *uploadedFolder) {
+	for _, each := range p.folders {
+		if found.isFile && each.isFile && each.document == found.document {
+			each.files = append(each.files, found.files...)
+			sort.SliceStable(each.files, func(i, j int) bool { return each.files[i].start < each.files[j].start })
+			return
+		}
+	}
+	p.folders = append(p.folders, found)
 }
 
 // addUploaded: names are checked here, and links may not lead out.

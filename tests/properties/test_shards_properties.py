@@ -117,6 +117,19 @@ def test_no_item_is_longer_than_the_bound_and_the_longest_is_close_to_it(
     assert max(sent) <= bound <= max(sent) + 4  # the launch number may have five digits
 
 
+@given(
+    listed=st.lists(st.lists(items, max_size=4), min_size=1, max_size=4),
+    inputs=st.lists(
+        st.sampled_from(["s3://b/${item}", "s3://b/${item}/é${item}", "s3://b/${index}/x"]), min_size=1, max_size=3
+    ),
+)
+def test_no_list_of_inputs_is_longer_than_the_bound(listed: list[list[Any]], inputs: list[str]) -> None:
+    data = {"name": "n" * 63, "run": ["${item}"], "container": {}, "inputs": inputs, "array": {"items": listed}}
+    output = layout.run_output(f"s3://{'b' * 63}/", RUN_ID)
+    sent = [_sent(data, output, index, 65_535, None) for index in range(len(listed))]
+    assert max(sent) <= overrides.longest(data)[0]
+
+
 def _sent(data: dict[str, Any], output: str, index: int, attempt: int, item: Any) -> int:
     """The characters of RunTask's `overrides` as botocore writes them."""
     told = shards.task_overrides(data, output, AttemptKey(RUN_ID, index, attempt, 1), item)

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from argosy.model.exit_codes import WRONG_REQUEST
@@ -35,13 +35,13 @@ class FolderInput:
     empty_folders: Sequence[str]
 
     @classmethod
-    def at(cls, address: str, objects: Objects) -> FolderInput | None:
-        """None for an address of objects. Raises RunnerFault."""
+    def at(cls, address: str, read: Callable[[str, str], InputFolder]) -> FolderInput | None:
+        """None for an address of objects. read: the document with this address and digest. Raises RunnerFault."""
         found = ADDRESS.fullmatch(address)
         if found is None:
             return None
         store, sha256, rest = found[1], found[2], found[3] or ""
-        folder = _document(f"{store}folders/{sha256}", sha256, objects)
+        folder = read(f"{store}folders/{sha256}", sha256)
         if rest and not rest.endswith("/"):
             files = {rest.rpartition("/")[2]: each for each in folder.files if each.name == rest}
             made = cls(address, store, folder.chunks, files, {}, ())
@@ -108,6 +108,16 @@ class _Piece:
                 opened.write(memoryview(body)[first - begin : last - begin])
 
 
+def _put_together(inputs: Iterable[FolderInput]) -> list[FolderInput]:
+    """Files of one folder that are named one by one become one input, because small files share a chunk."""
+    kept: dict[int, FolderInput] = {}
+    for each in inputs:
+        key = id(each) if each.address.endswith("/") else id(each.chunks)
+        if kept.setdefault(key, each) is not each:
+            kept[key].files.update(each.files)
+    return list(kept.values())
+
+
 def _document(uri: str, sha256: str, objects: Objects) -> InputFolder:
     try:
         return read_folder(_read(uri, sha256, objects))
@@ -133,8 +143,9 @@ def fetch_inputs(addresses: Iterable[str], folder: Path, objects: Objects) -> No
     planned: dict[str, str] = {}
     uploaded: list[FolderInput] = []
     work: list[Callable[[], None]] = []
+    read = cache(partial(_document, objects=objects))
     for address in addresses:
-        if (found := FolderInput.at(address, objects)) is not None:
+        if (found := FolderInput.at(address, read)) is not None:
             uploaded.append(found)
             named = [(_name(each, found.uri_of(each)), found.uri_of(each)) for each in (*found.files, *found.links)]
         else:
@@ -146,7 +157,7 @@ def fetch_inputs(addresses: Iterable[str], folder: Path, objects: Objects) -> No
             planned[name] = uri
     for name, uri in planned.items():
         _make_room(folder, name, uri, planned)
-    for found in uploaded:
+    for found in _put_together(uploaded):
         for name in found.empty_folders:
             _make_room(folder, f"{_name(name, found.uri_of(name))}/.", found.uri_of(name), planned)
         found.lay_out(folder)

@@ -125,7 +125,9 @@ class ArraySpec(Strict):
         default=None, ge=1, le=TASK_LIMIT, description="Number of tasks; each has its own ${index}."
     )
     items: Annotated[list[Any], Field(min_length=1, max_length=TASK_LIMIT)] | None = Field(
-        default=None, description="One task per JSON value: ${item} and, for mappings, ${item.KEY}."
+        default=None,
+        description="One task per JSON value: ${item} and, for mappings, ${item.KEY}. An input with ${item} is an"
+        " address for each member of a list.",
     )
     items_from: S3Object | None = Field(
         default=None, description="S3 object with one JSON value per line, used like items."

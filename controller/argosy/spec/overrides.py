@@ -21,7 +21,7 @@ from argosy.spec import shards
 from argosy.spec.faults import Fault
 from argosy.spec.fields import TIMEOUT_LIMIT_S
 from argosy.spec.program import UNPACKED, listed_inputs
-from argosy.spec.templates import names_used, templates
+from argosy.spec.templates import names_used, substitute, templates
 
 OVERRIDES_LIMIT = 8192
 PROGRAM_LIMIT = 128 * 1024  # of a program: as much as Linux takes in one argument, execve(2)
@@ -91,11 +91,13 @@ def longest(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> tupl
     form = _form(data)
     items = form["array"].get("items", items)
     count = shards.task_count(form, len(items) if items else 1)
-    fixed = _length(_rendered(form, count))
+    values = _values(form, count)
+    fixed = _length(_rendered(form, values))
     weights = _item_weights(data)
     if not items or not weights:
         return fixed, count - 1
-    lengths = [_item_length(item, weights) for item in items]
+    beside = _beside_member(form, values)
+    lengths = [_item_length(item, weights, beside) for item in items]
     extra = max(lengths)
     return fixed + extra, lengths.index(extra)
 
@@ -163,13 +165,22 @@ def _array(given: Any) -> dict[str, Any]:
     return {**array, "range": given["range"], "shardSize": step if isinstance(step, int) and step > 0 else 1}
 
 
-def _rendered(form: Mapping[str, Any], count: int) -> Mapping[str, Any]:
-    """The last task's override; items and unknown names count as empty."""
+def _values(form: Mapping[str, Any], count: int) -> Mapping[str, str]:
+    """Those of the last task; items and unknown names count as empty."""
     run_id = form["name"] + _RUN_ID_TAIL
     output = layout.run_output(form["output"], run_id)
     last = AttemptKey(run_id, count - 1, _ATTEMPT, _ATTEMPT)
-    known = shards.task_values(form, output, last, None, count)
-    values = defaultdict(str, known, item="")
+    return defaultdict(str, shards.task_values(form, output, last, None, count), item="")
+
+
+def _beside_member(form: Mapping[str, Any], values: Mapping[str, str]) -> int:
+    """Characters of the inputs that an item's member is put into, with their escaped quotes and a comma."""
+    named = [text for text in form.get("inputs", ()) if "item" in names_used(text)]
+    return sum(_escaped(substitute(text, values), True) + len('\\"\\",') for text in named)
+
+
+def _rendered(form: Mapping[str, Any], values: Mapping[str, str]) -> Mapping[str, Any]:
+    """The last task's override."""
     environment = shards.task_environment(form, values)
     entries = [{"name": name, "value": text} for name, text in environment.items()]
     return {
@@ -185,10 +196,13 @@ def _item_weights(data: Mapping[str, Any]) -> Counter[tuple[str, bool]]:
     return Counter((name, nested) for name, nested in names if name and name.split(".")[0] == "item")
 
 
-def _item_length(item: Any, weights: Mapping[tuple[str, bool], int]) -> int:
+def _item_length(item: Any, weights: Mapping[tuple[str, bool], int], beside: int) -> int:
+    """beside: what each member of an item that is a list needs besides itself."""
     total = 0
     for (name, nested), times in weights.items():
-        if name == "item":
+        if name == "item" and nested and isinstance(item, list):
+            total += sum(times * _escaped(shards.item_text(each), nested) + beside for each in item)
+        elif name == "item":
             total += times * _escaped(shards.item_text(item), nested)
         elif isinstance(item, Mapping):
             total += times * _escaped(shards.item_text(item.get(name.removeprefix("item."), "")), nested)

@@ -7,7 +7,7 @@ and `inputs` and `result`. Pure functions over a spec, validated or not.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from argosy.model.run_terms import RUNNER_PROTOCOL
@@ -110,8 +110,17 @@ def program_environment(spec: Mapping[str, Any], values: Mapping[str, str]) -> d
     if "job" in spec:
         told["ARGOSY_JOB"] = str(spec["job"])
     if spec.get("inputs"):
-        told["ARGOSY_INPUTS"] = json.dumps([substitute(uri, values) for uri in spec["inputs"]], separators=(",", ":"))
+        told["ARGOSY_INPUTS"] = json.dumps(list(_addresses(spec["inputs"], values)), separators=(",", ":"))
     if "checkpoint" in spec:
         told["ARGOSY_CHECKPOINT_URI"] = values["checkpoints"]
         told["ARGOSY_CHECKPOINT_SECONDS"] = str(spec["checkpoint"].get("everySeconds", 0))
     return told
+
+
+def _addresses(inputs: Iterable[str], values: Mapping[str, str]) -> Iterator[str]:
+    """An input with `${item}` is one address for each member of an item that is a list."""
+    for uri in inputs:
+        if "members" in values and "item" in names_used(uri):
+            yield from (substitute(uri, {**values, "item": each}) for each in json.loads(values["members"]))
+        else:
+            yield substitute(uri, values)

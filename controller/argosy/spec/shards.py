@@ -97,6 +97,8 @@ def task_values(spec: Mapping[str, Any], output: str, key: AttemptKey, item: Any
         values |= {"range": f"{span[0]}:{span[1]}", "start": str(span[0]), "end": str(span[1])}
     if "items" in spec["array"] or "itemsFrom" in spec["array"]:
         values["item"] = item_text(item)
+        if isinstance(item, list):
+            values["members"] = json.dumps([item_text(each) for each in item])  # for inputs, not for templates
         if isinstance(item, Mapping):
             values |= {f"item.{key}": item_text(value) for key, value in item.items()}
     return values

@@ -88,6 +88,17 @@ def test_one_file_or_what_is_below_a_prefix_is_read_alone(runner: RunnerUnderTes
     assert runner.shell(LIST, result="stdout", inputs=mixed).out == b".\n./ab\n./o.csv\n"
 
 
+def test_of_files_that_are_named_one_by_one_the_folder_and_each_chunk_are_read_once(runner: RunnerUnderTest) -> None:
+    files = [("a/x", 2, False), ("a/y", 2, False), ("ab", 2, False), ("z", 0, False)]
+    uri = uploaded(runner, b"112233", [1], files)
+    named = [f"{uri}{name}" for name in ("z", "ab", "a/x", "a/y")]
+    ended = runner.shell('cd "$ARGOSY_IN"; tail -n 1 *', result="stdout", inputs=named)
+    assert ended.out == b"==> ab <==\n33\n==> x <==\n11\n==> y <==\n22\n==> z <==\n"
+    assert (runner.s3.asked("GET", f"{STORE}chunks/.*"), runner.s3.asked("GET", f"{STORE}folders/.*")) == (2, 1)
+    twice = runner.shell("true", inputs=[f"{uri}a/x", f"{uri}a/x"])
+    assert (twice.code, b"two inputs would be the file x" in twice.err) == (64, True)
+
+
 @pytest.mark.parametrize("rest", ["a/missing", "missing/", "a"])
 def test_what_is_not_in_the_folder_is_named(runner: RunnerUnderTest, rest: str) -> None:
     uri = uploaded(runner, b"11", [], [("a/x", 2, False)]) + rest

@@ -89,13 +89,14 @@ PROGRAMS = (
     ),
     Habit(
         number="e",
-        wanted="a task for each image of a folder",
+        wanted="a task for each image of a folder, and for two images",
         files={f"images/{number}.jpg": str(number) * number for number in range(1, 6)},
         typed="""
         mkdir work; cd work; run 'cat "$ARGOSY_IN"/* | wc -c' --input-each '../images/*.jpg' --result stdout --out o
-        cat o/*/* | xargs
+        run 'cat "$ARGOSY_IN"/* | wc -c' --input-each '../images/*.jpg' --shard-size 2 --result stdout --out p
+        cat o/*/* p/*/* | xargs
         """,
-        says=["^1 2 3 4 5$"],
+        says=["^1 2 3 4 5 3 7 5$"],
         is_deep=True,
     ),
     Habit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -94,6 +95,17 @@ def test_items_are_handed_out_as_text_and_by_key() -> None:
         '{"alpha":0.5,"name":"a b","deep":{"x":[1,null]}}',
     ]
     assert overrides(index=1, array={"items": items}, container=container("${item.alpha}"))["command"] == ["true"]
+
+
+def test_an_input_with_an_item_that_is_a_list_is_an_address_for_each_member() -> None:
+    def told(item: Any) -> Any:
+        inputs = ["s3://b/${item}/${item}", "s3://b/w"]
+        return json.loads(environment_of(overrides(item=item, run=["x"], inputs=inputs, **array))["ARGOSY_INPUTS"])
+
+    array: dict[str, Any] = {"array": {"items": ["-"]}, "container": {}}
+    assert told(["ä b", 2]) == ["s3://b/ä b/ä b", "s3://b/2/2", "s3://b/w"]
+    assert told([]) == ["s3://b/w"]
+    assert told('["x"]') == ['s3://b/["x"]/["x"]', "s3://b/w"]
 
 
 def test_what_an_item_contains_is_never_substituted_again() -> None:

@@ -172,11 +172,12 @@ def run(
     spec = spec_of(program, arguments or (), split, surroundings, terms)
     only: dict[str, list[str]] = {}
     if split.each is not None:
-        from argosy.client.inputs.each import files_named
+        from argosy.client.inputs.each import files_named, shards_of
 
         base, names = files_named(split.each, lambda: session.access.client("s3"))
         only[base] = names
-        spec |= {"array": {"items": names}, "inputs": [*spec.get("inputs", ()), f"{base}${{item}}"]}
+        spec["array"] = {"items": shards_of(names, split.shard_size)}
+        spec["inputs"] = [*spec.get("inputs", ()), f"{base}${{item}}"]
     if ending.dry_run:
         _refuse_faults(spec)
         _print_spec(session, spec)

@@ -22,7 +22,9 @@ class Split:
     span: Annotated[
         str | None, typer.Option("--range", metavar="START:END", help="Whole numbers; END is exclusive.")
     ] = None
-    shard_size: Annotated[int | None, typer.Option("--shard-size", min=1, help="Numbers of the range per task.")] = None
+    shard_size: Annotated[
+        int | None, typer.Option("--shard-size", min=1, help="Numbers of the range, or files, per task.")
+    ] = None
     size: Annotated[
         int | None, typer.Option("--size", min=1, help="Number of tasks; each gets ${index}. Default 1.")
     ] = None
@@ -140,8 +142,8 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _array(split: Split) -> dict[str, Any]:
-    if split.each is not None and (split.items or split.span or split.size or split.shard_size):
-        raise CliError("--input-each makes a task per file: leave out --items, --range, --size and --shard-size.")
+    if split.each is not None and (split.items or split.span or split.size):
+        raise CliError("--input-each makes a task per file: leave out --items, --range and --size.")
     if split.items is not None:
         given: dict[str, Any] = {"items": items_of(split.items)}
     elif split.span is not None or split.size is None:

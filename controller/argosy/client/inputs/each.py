@@ -31,6 +31,21 @@ def files_named(pattern: str, s3: Callable[[], Any]) -> tuple[str, list[str]]:
     return base.replace("${", "$${"), names
 
 
+def shards_of(names: list[str], size: int | None) -> list[Any]:
+    """The items of the tasks: a name each, or with a size a list of that many. Raises InvalidInput if two files of
+    a task have the same name in their folders."""
+    if size is None:
+        return names
+    shards = [names[begin : begin + size] for begin in range(0, len(names), size)]
+    for shard in shards:
+        found: dict[str, str] = {}
+        for name in shard:
+            if (other := found.setdefault(os.path.basename(name), name)) != name:
+                sentence = f"{other} and {name} would be the same file of a task, which finds its files in one folder."
+                raise InvalidInput(sentence, next_step="rename one of them, or leave out --shard-size")
+    return shards
+
+
 def _files(base: str, rest: str) -> Iterator[str]:
     if os.path.isfile(base):
         raise InvalidInput(f"--input-each {base} is one file.", next_step=_QUOTE)

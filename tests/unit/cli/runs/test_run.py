@@ -400,6 +400,17 @@ def test_a_pattern_is_a_task_per_file(folder: Path, pattern: str, base: str, nam
     assert (found["array"], found["inputs"]) == ({"items": names}, [base + "${item}"])
 
 
+def test_a_shard_of_a_pattern_is_a_task_for_so_many_files(folder: Path) -> None:
+    world = World()
+    for key in ("a.jpg", "b.jpg", "c.jpg", "in/c.jpg"):
+        world.objects.put(f"s3://data/{key}", b"")
+    shards = ("--shard-size", "2", "--input-each")
+    found = json.loads(world.argosy("run", "--dry-run", "--json", "true", *shards, "s3://data/*.jpg").stdout)
+    assert found["array"] == {"items": [["a.jpg", "b.jpg"], ["c.jpg"]]}
+    refused = world.argosy("run", "--dry-run", "true", *shards, "s3://data/**")
+    assert "c.jpg and in/c.jpg would be the same file of a task" in refused.stderr
+
+
 def test_of_a_pattern_the_named_files_alone_are_uploaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARGOSY_CACHE", str(folder.parent / "cache"))
     (folder / "clips").mkdir()
