@@ -276,12 +276,13 @@ def api_of_process() -> Any:
     sources = Sources(images, objects, definitions, image_bytes=sizes.bytes_of)
     if folders := _json("ARGOSY_IMAGES"):  # local mode's are folders
         from argosy.aws.folder_images import FolderImages
-        from argosy.aws.local_definitions import note_of
+        from argosy.aws.local_definitions import LocalNotes
 
         found = FolderImages(images, **folders)
-        sources = replace(sources, images=found, unknown_image=found.unknown, image_notes=found.notes)
-        describe, runtime = sources.definitions.describe, folders["runtime"]
-        sources = replace(sources, definition_notes=lambda name: note_of(name, describe(name), runtime))
+        notes = LocalNotes(definitions.describe, folders["runtime"], has_gpus="ARGOSY_GPUS" in os.environ)
+        sources = replace(
+            sources, images=found, unknown_image=found.unknown, image_notes=found.notes, local_notes=notes
+        )
     target = ScheduleTarget(settings.prefix, _given("ARGOSY_API_FUNCTION_ARN"), _given("ARGOSY_SCHEDULES_ROLE_ARN"))
     return Api(
         store=store,

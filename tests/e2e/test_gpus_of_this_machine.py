@@ -113,6 +113,7 @@ def test_what_a_task_uses_of_its_gpu_is_shown(endpoint: str) -> None:
     run = str(told["runId"])
     (used,) = json.loads(argosy(endpoint, "status", run, "--json"))["gpuUse"]
     assert (used["index"], used["use"], used["memoryMib"], used["name"]) == (0, [37], [9216], "NVIDIA H200")
+    assert not [each for each in told["warnings"] if "simulates" in each], told
     assert "9.0 of 140.4 GiB, 37 % of the time, 120 W" in argosy(endpoint, "status", run)
 
 

@@ -55,7 +55,7 @@ OWN = {"version": 1, "name": "n", "taskDefinition": "train:7", "array": {"size":
 
 
 def test_what_local_mode_ignores_of_a_definition_is_noted() -> None:
-    sources = replace(SOURCES, definition_notes=lambda name: [f"ignores fields of {name}"])
+    sources = replace(SOURCES, local_notes=lambda form: [f"ignores fields of {form['taskDefinition']}"])
     assert "ignores fields of train:7" in admit(OWN, LIMITS, sources).notes
 
 

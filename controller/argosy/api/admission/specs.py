@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,7 +71,7 @@ class Sources:
     definitions: DefinitionReader
     unknown_image: Callable[[str], str] | None = None  # why a name has no image; None: it can be published
     image_notes: Callable[[str], Sequence[str]] = lambda image: ()  # what is perhaps not intended
-    definition_notes: Callable[[str], Sequence[str]] = lambda name: ()  # the same of a task definition
+    local_notes: Callable[[Mapping[str, Any]], Iterable[str]] = lambda form: ()  # of what AWS does otherwise
     image_bytes: Callable[[str], int] = lambda image: 0  # of an image, compressed; 0 = unknown
 
 
@@ -131,7 +131,7 @@ def admit(data: Any, limits: DeploymentLimits, sources: Sources, now: float = 0.
     notes = [*_flavour_notes(form, terms, sources.images), *sources.image_notes(image)]
     notes += [*_constraint_notes(terms, limits), *_daemon_notes(terms, limits)]
     notes += _checkpoint_notes(spec.checkpoint, limits.stop_timeout_s) if spec.checkpoint else ()
-    notes += sources.definition_notes(terms.task_definition) if terms.task_definition else ()
+    notes += sources.local_notes(form)
     return Admission(form, terms, image, shards.task_count(form, count), tuple(notes))
 
 

@@ -31,6 +31,7 @@ def specs(options: LocalOptions, names: Names, around: Mapping[str, str], queue_
         "ARGOSY_LOOP": json.dumps(dict(options.loop)),
         "ARGOSY_POLICY": json.dumps({**options.policy, **of_machine}),
         "ARGOSY_IMAGES": json.dumps(image_folders(options)),
+        **({"ARGOSY_GPUS": str(len(options.gpus))} if options.gpus else {}),
         "ARGOSY_CALL_RATES": json.dumps({"times": options.call_rates}),
         "PYTHONPATH": str(package_root()),
         "OMP_NUM_THREADS": "1",  # numpy's threads would only compete with the tasks for this machine's cores
