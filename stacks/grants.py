@@ -299,10 +299,7 @@ def _results(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
 def _reads(arns: Arns, bucket: str, *inputs: str) -> list[iam.PolicyStatement]:
     """ListBucket also makes a missing object a 404 and not a 403."""
     names = [*arns.buckets(bucket), *inputs]
-    return [
-        allow(["s3:GetObject"], [f"{name}/*" for name in names]),
-        allow(["s3:ListBucket"], names),
-    ]
+    return [allow(["s3:GetObject"], [f"{name}/*" for name in names]), allow(["s3:ListBucket"], names)]
 
 
 def task(arns: Arns, bucket: str) -> list[iam.PolicyStatement]:
@@ -332,12 +329,14 @@ def _exec_agent(arns: Arns) -> list[iam.PolicyStatement]:
 
 def execution(arns: Arns) -> list[iam.PolicyStatement]:
     """The ECS agent starting a task: pull from this account's registries, open a log stream."""
+    return [*bake(arns), allow(["logs:CreateLogStream", "logs:PutLogEvents"], arns.logs)]
+
+
+def bake(arns: Arns) -> list[iam.PolicyStatement]:
+    """An instance that becomes an AMI (`argosy image bake`): pull from this account's registries. A token for these
+    takes no resource."""
     pull = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    return [
-        allow(["ecr:GetAuthorizationToken"], ["*"]),  # takes no resource
-        allow(pull, arns.everywhere("ecr", "repository/*")),
-        allow(["logs:CreateLogStream", "logs:PutLogEvents"], arns.logs),
-    ]
+    return [allow(["ecr:GetAuthorizationToken"], ["*"]), allow(pull, arns.everywhere("ecr", "repository/*"))]
 
 
 def managed_for_instance(settings: Settings) -> list[str]:

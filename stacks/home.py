@@ -56,6 +56,7 @@ class HomeStack(cdk.Stack):
         )
         Events(self, "Events", settings=settings, store=self.store, api=self.api, controller=self.controller)
         Schedules(self, "Schedules", settings=settings)
+        self._bake_profile(settings)
         if settings.allow_interrupt:
             Interruptions(self, "Interruptions", settings=settings)
         self.watchdog = Watchdog(
@@ -101,6 +102,21 @@ class HomeStack(cdk.Stack):
             nag.acknowledge_wildcards(roles[name], statements)
         cdk.Tags.of(roles["execution"]).add(HOME_TAG, settings.region)  # for the doctor: roles have no Region
         return TaskRoles(roles["execution"], roles["task"])
+
+    def _bake_profile(self, settings: Settings) -> None:
+        """The profile that `argosy image bake` names: of the account, and so for every cell."""
+        name, rights = f"{settings.prefix}-bake", grants.bake(grants.Arns(settings))
+        role = iam.Role(
+            self,
+            "BakeRole",
+            role_name=name,
+            description="Argosy: pulls the image of an AMI",
+            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+        )
+        for statement in rights:
+            role.add_to_policy(statement)
+        nag.acknowledge_wildcards(role, rights)
+        iam.CfnInstanceProfile(self, "BakeProfile", instance_profile_name=name, roles=[role.role_name])
 
     def _functions(
         self, settings: Settings, roles: TaskRoles, code: lambda_.Code

@@ -1,8 +1,8 @@
 """The boot of an instance under a real systemd, in separate namespaces.
 
 cloud-init's two stages, Docker, the ECS agent and the network are units in the same order as on AWS; their programs are
-scripts. systemd, the shell, the user data and its units are real: /etc, /usr/local, /opt and /var/log are layers over
-this machine's, kept for the next boot.
+scripts. systemd, the shell, the user data and its units are real: /etc, /usr/local, /opt, /var/log and /var/lib are
+layers over this machine's, kept for the next boot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SYSTEMD = "/lib/systemd/systemd"
-LAYERS = ("/etc", "/usr/local", "/opt", "/var/log")
+LAYERS = ("/etc", "/usr/local", "/opt", "/var/log", "/var/lib")
 MOUNTS = "\n".join(
     f"mkdir -p {{folder}}/upper{path} {{folder}}/work{path}; mount -t overlay overlay "
     f"-o lowerdir={path},upperdir={{folder}}/upper{path},workdir={{folder}}/work{path} {path}"
@@ -49,7 +49,15 @@ PROGRAMS = {
     "systemctl": 'exec /usr/bin/systemctl --user "$@"',
     # The first boot runs the boot script, every boot the boothook.
     "cloud-init": '[ ! -e $WORLD/$1 ] || { echo "$1" >>$WORLD/log; bash $WORLD/$1 >>$WORLD/output 2>&1; }',
-    "docker": '[ "$*" = "info --format {{.InitBinary}}" ] && cat /run/docker 2>/dev/null',
+    "systemd-run": 'exec /usr/bin/systemd-run --user "$@"',
+    "shutdown": 'echo "shutdown $*" >>$WORLD/log; [ "$*" != "-h now" ] || watched',
+    "docker": """case "$*" in
+"info --format {{.InitBinary}}") exec cat /run/docker 2>/dev/null ;;
+pull*) [ -e /run/docker ] && echo "docker pulls $3" >>$WORLD/log ;;
+*RepoDigests*) echo "$5@$(cat $WORLD/digest)" ;;
+*Arch*) echo arm64 ;;
+*) exit 1 ;;
+esac""",
     "dockerd": """trap 'rm -f /run/docker; exit 0' TERM
 init=$(sed -n 's/.*"init-path": "\\(.*\\)".*/\\1/p' /etc/docker/daemon.json 2>/dev/null)
 echo "docker starts with ${init:-docker-init}" >>$WORLD/log

@@ -327,6 +327,7 @@ class World:
     others: dict[str, Any] = field(default_factory=dict)
     now: float = NOW
     is_terminal: bool = False
+    typed: str | None = None
     on_sleep: Callable[[float], None] = lambda _: None
     slept: list[float] = field(default_factory=list)
     connections: list[Connection] = field(default_factory=list)
@@ -348,7 +349,7 @@ class World:
     def argosy(self, *words: str, **environment: str) -> Any:
         """The result of a command line: exit_code, stdout, stderr."""
         tools = Tools(self.client, lambda: self.now, self.sleep, lambda: "token-1", lambda: self.is_terminal)
-        return CliRunner().invoke(app, list(words), obj=tools, env=CLEAN_SHELL | environment)
+        return CliRunner().invoke(app, list(words), self.typed, obj=tools, env=CLEAN_SHELL | environment)
 
     def document(self, *words: str) -> Any:
         """What --json prints."""

@@ -352,3 +352,18 @@ def test_the_controller_changes_the_targets_of_the_groups_that_the_owner_allows_
     assert found.resources == [
         "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef",
     ]
+
+
+def test_an_instance_that_becomes_an_ami_may_pull_and_nothing_else(home: Template) -> None:
+    (profile,) = [
+        each
+        for each in home.of_type("AWS::IAM::InstanceProfile").values()
+        if each.get("InstanceProfileName") == "argosy-bake"
+    ]
+    (role,) = [each["Ref"] for each in profile["Roles"]]
+    trusted = home.of_type("AWS::IAM::Role")[role]["AssumeRolePolicyDocument"]["Statement"]
+    assert [each["Principal"] for each in trusted] == [{"Service": "ec2.amazonaws.com"}]
+    pull = {f"ecr:{name}" for name in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer")}
+    rights = {(action, *each.resources) for each in home.role_statements(role) for action in each.actions}
+    repositories = "arn:<Partition>:ecr:us-east-1:<AccountId>:repository/*"
+    assert rights == {("ecr:GetAuthorizationToken", "*"), *((action, repositories) for action in pull)}

@@ -22,6 +22,7 @@ IAM_NAMES = {
 }
 DOCTOR = ("argosy.cli.deployment.doctor", "register")
 ACCESS = ("argosy.cli.deployment.access", "register")
+IMAGE = ("argosy.cli.deployment.image", "register")
 NO_RIGHT_NEEDED = {"sts:GetCallerIdentity"}  # AWS: "No permissions are required to perform this operation"
 NEVER_CALLED = {"lambda:InvokeFunction"}  # the session has an api, which the doctor does not ask
 # Only with --probe, which no other target gives.
@@ -90,6 +91,14 @@ def test_the_documents_list_every_right_that_entrances_need_in_addition_to_a_use
     calls = [call for call in Reached([ACCESS]).operations() if call.startswith("lambda:")]
     names = {f"lambda:{operations_of('lambda')[call.partition(':')[2]]}" for call in calls} - {"lambda:Invoke"}
     assert set(re.findall(r"`(lambda:\w+)`", told[1])) == names
+
+
+def test_the_documents_list_every_right_that_baking_needs() -> None:
+    _, _, text = PAGE.read_text().partition("## Rights for baking\n")
+    calls = [call.partition(":")[2] for call in Reached([IMAGE]).operations() if call.startswith("ec2:")]
+    names = {f"ec2:{operations_of('ec2')[name]}" for name in calls}
+    given_with_others = {"ec2:CreateTags", "iam:PassRole", "ssm:GetParameter"}
+    assert set(re.findall(r"`(\w+:\w+)`", text.partition("\n## ")[0])) == names | given_with_others
 
 
 def test_the_doctor_asks_no_function_of_the_deployment() -> None:

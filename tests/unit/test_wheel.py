@@ -31,7 +31,9 @@ def test_its_one_package_is_argosy(site: Path) -> None:
 def test_every_module_and_data_file_is_in_it(site: Path) -> None:
     package = ROOT / "controller/argosy"
     shipped = {path.relative_to(site / "argosy") for path in (site / "argosy").rglob("*") if path.is_file()}
-    missing = {path.relative_to(package) for path in package.rglob("*") if path.suffix in (".py", ".json", ".lark")}
+    missing = {
+        path.relative_to(package) for path in package.rglob("*") if path.suffix in (".py", ".json", ".lark", ".sh")
+    }
     assert missing - shipped == set()
 
 

@@ -113,6 +113,7 @@ _TABLE = {
     panels.SETUP: {
         "doctor": ("deployment.doctor", "What is missing for a deployment, and what to type."),
         "access": ("deployment.access", "Let people use a queue and no other: prints the policy."),
+        "image": ("deployment.image", "AMIs that hold an image, so that instances boot with it."),
         "debug-dump": ("deployment.debug_dump", "Write one file for a bug report, without secrets."),
     },
     panels.SERVICES: {"env": ("services.command", "Services and daemons: create, deploy, update, scale, roll back.")},

@@ -62,7 +62,7 @@ from argosy.settings.values import (
 # Lambda allows 4 KB for all environment variables of a function; the other names and values take about 1.2 KB.
 MAX_JSON_BYTES = 2_500
 # CloudFormation's limit, and how many of these the stack of a cell may need for all but its fleets and their lists.
-MAX_STACK_RESOURCES, OTHER_RESOURCES = 500, 165
+MAX_STACK_RESOURCES, OTHER_RESOURCES = 500, 168
 # The families of the images' task-definitions.json, which the examples stack and local mode make.
 SHIPPED_FAMILIES = (
     *("inference", "recommender", "sweep"),

@@ -80,6 +80,7 @@ CASES: dict[str, list[list[str]]] = {
 # These take long, or need another world: their own tests read what they print as one document.
 ELSEWHERE = {
     "demo", "doctor", "prices", "report benchmark", "catalogue refresh", "put", "data list", "data delete", "interrupt",
+    "image bake", "image list", "image delete",
 }  # fmt: skip
 
 

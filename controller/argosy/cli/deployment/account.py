@@ -23,9 +23,10 @@ from argosy.cli.deployment.remedies import (
     use_region,
 )
 from argosy.cli.deployment.reservations import reservations
+from argosy.client.baking.baked import ECS_OPTIMISED, baked_amis
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.live_offers import LiveOffers
-from argosy.settings.settings import OfferedChange
+from argosy.settings.settings import Amis, OfferedChange
 from argosy.settings.values import HOME_TAG
 
 # AWS makes them when a service is first used in the console or by some calls, CreateFleet not among them; fleets fail
@@ -137,6 +138,22 @@ def amis(checked: CheckedAccount, cell: str) -> list[Finding]:
     return ok("AMI", ", ".join(f"{kind} {ami}" for kind, ami in {**found, **pinned}.items()))
 
 
+def baked(checked: CheckedAccount, cell: str) -> list[Finding]:
+    """Whether AWS has a newer AMI than the ones below those that hold an image. Nothing if the settings name none."""
+    session, pinned = checked.session, checked.settings.amis.get(cell, Amis()).model_dump(exclude_none=True).values()
+    found: list[Finding] = []
+    for each in baked_amis(session.client("ec2", cell), checked.settings.stage) if pinned else ():
+        if each.ami_id not in pinned or each.base_from != ECS_OPTIMISED:
+            continue
+        name = newest_ami_parameter(each.kind)
+        newest = session.client("ssm", cell).get_parameter(Name=name)["Parameter"]["Value"]
+        says = f"{each.kind} {each.ami_id} holds {each.image}, and is made from {each.base}"
+        again = f"argosy image bake {each.image} --type '{each.types}' --cell {cell}"
+        is_new = newest == each.base
+        found += ok("baked AMI", says) if is_new else note("baked AMI", f"{says}; AWS's newest is {newest}", again)
+    return found
+
+
 def zones(checked: CheckedAccount, cell: str) -> list[Finding]:
     """Zone names differ between accounts; the settings name some, or guess three."""
     there, used = zones_of(checked.session.client("ec2", cell)), checked.settings.zones_of(cell)
@@ -190,6 +207,7 @@ CELL_CHECKS = {
     "on-demand quotas": on_demand_quotas,
     "reservations": reservations,
     "AMI": amis,
+    "baked AMI": baked,
     "zones": zones,
     "instance types": offered_types,
 }
