@@ -15,6 +15,7 @@ from typing import Any
 
 from argosy.api.actions import REQUESTS
 from argosy.model.attempts import AttemptKey
+from argosy.spec.faults import bound_text
 from argosy.spec.parse import parse_spec, schema, to_json
 from argosy.spec.shards import task_overrides
 from argosy.spec.templates import VARIABLES
@@ -155,8 +156,8 @@ def _limits(field: Mapping[str, Any]) -> str:
         return ""
     above = "above " if "exclusiveMinimum" in field else ""
     if high is None:
-        return f", {above or 'at least '}{low:,}"
-    return f", {above}{low:,} to {high:,}" if low is not None else f", at most {high:,}"
+        return f", {above or 'at least '}{bound_text(low)}"
+    return f", {above}{bound_text(low)} to {bound_text(high)}" if low is not None else f", at most {bound_text(high)}"
 
 
 def commands_page() -> str:

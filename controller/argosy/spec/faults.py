@@ -82,7 +82,7 @@ def from_pydantic(errors: Iterable[Mapping[str, Any]], fields_at: Callable[[str]
             faults.append(Fault(path_text([*holder, name]), _unknown_field(holder, str(name), fields_at)))
         else:
             place = _plain_location(error["loc"])
-            faults.append(Fault(path_text(place), _message(error) + _meant(place, error)))
+            faults.append(Fault(path_text(place), _message(error, str(place[-1:])) + _meant(place, error)))
     return faults
 
 
@@ -110,8 +110,9 @@ def _meant(place: Sequence[str | int], error: Mapping[str, Any]) -> str:
     return "".join(char if char.isprintable() else "?" for char in said)
 
 
-def _message(error: Mapping[str, Any]) -> str:
-    context = error.get("ctx", {})
+def _message(error: Mapping[str, Any], field: str) -> str:
+    context = dict(error.get("ctx", {}))
+    context |= {name: bound_text(context[name], field) for name in ("ge", "le", "gt") if name in context}
     kind = str(error["type"])
     template = _MESSAGES.get(kind)
     if template is None:
@@ -119,6 +120,16 @@ def _message(error: Mapping[str, Any]) -> str:
     given = error.get("input")
     size = len(given) if isinstance(given, (str, list, Mapping)) else 0
     return template.format(**{**context, "got": _kind_of(given), "size": size})
+
+
+def bound_text(value: float, field: str = "") -> str:
+    """`1/1024`, `1,000,000`, `1,209,600 (14 days)` or `25,165,824 (24 TiB)`."""
+    if 0 < value < 0.001:
+        return f"1/{1 / value:g}"
+    days, tib = value / 86_400, value / 2**20
+    named = f" ({days:g} days)" if "Seconds" in field and days > 1 else ""
+    named = f" ({tib:g} TiB)" if "emory" in field and tib >= 1 else named
+    return f"{value:,.12g}{named}"
 
 
 def _kind_of(value: Any) -> str:

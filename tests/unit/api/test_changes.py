@@ -197,9 +197,9 @@ NO_SEQUENCE = "must be the sequence of a change: VERSION, or VERSION.LINE with l
         ({"since": 3.01}, ("since", NO_SEQUENCE)),
         ({"since": -1}, ("since", NO_SEQUENCE)),
         ({"since": 1, "sinceSeconds": 1}, ("", "since and sinceSeconds exclude each other")),
-        ({"maxResults": 10_001}, ("maxResults", "must be at most 10000")),
-        ({"waitSeconds": 21}, ("waitSeconds", "must be at most 20.0")),
-        ({"sinceSeconds": -1}, ("sinceSeconds", "must be at least 0.0")),
+        ({"maxResults": 10_001}, ("maxResults", "must be at most 10,000")),
+        ({"waitSeconds": 21}, ("waitSeconds", "must be at most 20")),
+        ({"sinceSeconds": -1}, ("sinceSeconds", "must be at least 0")),
     ],
 )
 def test_faults_are_named(desk: Desk, fields: dict[str, Any], fault: tuple[str, str]) -> None:

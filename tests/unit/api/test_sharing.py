@@ -146,7 +146,7 @@ def test_of_too_many_simultaneous_requests_one_is_asked_to_wait(desk: Desk) -> N
         ({"document": {"version": 1, "queues": {"q": {"cap": {"vcpus": -1}}}}}, "at least 0"),
         ({"document": {"version": 1, "queues": {"q": {"cap": {"gpus": 1.5}}}}}, "must be a whole number"),
         ({"document": {"version": 1, "queues": {"q": {"weight": 1.5}}}}, "must be a whole number"),
-        ({"document": {"version": 1, "queues": {"q": {"weight": 1001}}}}, "at most 1000"),
+        ({"document": {"version": 1, "queues": {"q": {"weight": 1001}}}}, "at most 1,000"),
         (
             {"document": {"version": 1, "caps": {}, "queues": {"q": {}}}},
             "unknown field; known: version, limits, queues",

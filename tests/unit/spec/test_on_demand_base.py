@@ -31,7 +31,7 @@ def test_a_service_has_a_base_and_without_one_it_is_0() -> None:
     [
         (SERVICE, {"onDemandBase": 2, "purchase": "on-demand"}, "is only possible with purchase: spot"),
         (SERVICE, {"onDemandBase": -1}, "must be at least 0"),
-        (SERVICE, {"onDemandBase": 10_001}, "must be at most 10000"),
+        (SERVICE, {"onDemandBase": 10_001}, "must be at most 10,000"),
         (BATCH, {"onDemandBase": 0}, "is only possible with kind: service; a run has capacity.fallback"),
     ],
 )

@@ -254,7 +254,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         [
             "placement.softConstraints[0].expression: is required",
             "placement.softConstraints[0].weight: must be at least 1",
-            "placement.softConstraints[1].weight: must be at most 1000000",
+            "placement.softConstraints[1].weight: must be at most 1,000,000",
             "placement.softConstraints[2].wieght: unknown field; did you mean weight?",
             "placement.softConstraints[3]: must be a mapping, not the number 7",
         ],
@@ -263,7 +263,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"resources": {"vcpus": 0, "memory": -5, "gpus": 1.5}},
         [
-            "resources.vcpus: must be at least 0.0009765625",
+            "resources.vcpus: must be at least 1/1024",
             "resources.memory: must be at least 6",
             "resources.gpus: must be a whole number, not the number 1.5",
         ],
@@ -281,8 +281,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         ["array: must have exactly one of range, size, items, itemsFrom; it has range and size"],
     ),
     ({"array": {"size": -1}}, ["array.size: must be at least 1"]),
-    ({"array": {"size": 1_000_001}}, ["array.size: must be at most 1000000"]),
-    ({"array": {"size": 10**400}}, ["array.size: must be at most 1000000"]),
+    ({"array": {"size": 1_000_001}}, ["array.size: must be at most 1,000,000"]),
+    ({"array": {"size": 10**400}}, ["array.size: must be at most 1,000,000"]),
     ({"array": {"size": 5, "shardSize": 2}}, ["array.shardSize: is only possible with array.range"]),
     (
         {"array": {"range": "0-100", "shardSize": 0}},
@@ -360,8 +360,8 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"capacity": {"budgetUsd": 0, "maxHourlyCost": -0.5, "onCap": "stop"}},
         [
-            "capacity.maxHourlyCost: must be greater than 0.0",
-            "capacity.budgetUsd: must be greater than 0.0",
+            "capacity.maxHourlyCost: must be greater than 0",
+            "capacity.budgetUsd: must be greater than 0",
             "capacity.onCap: must be 'drain' or 'finish', not the text \"stop\"",
         ],
     ),
@@ -377,7 +377,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         ["capacity.maxHourlyCost: must be a finite number", "capacity.budgetUsd: must be a number, not true"],
     ),
     ({"capacity": {"onCap": "drain"}}, ["capacity.onCap: is only possible with capacity.budgetUsd"]),
-    ({"capacity": {"budgetUsd": 1e12}}, ["capacity.budgetUsd: must be at most 1000000000.0"]),
+    ({"capacity": {"budgetUsd": 1e12}}, ["capacity.budgetUsd: must be at most 1,000,000,000"]),
     (
         {"capacity": {"maxHourlyCost": 1, "onCap": "drain"}},
         ["capacity.onCap: is only possible with capacity.budgetUsd"],
@@ -437,7 +437,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"timeout": {"attemptDurationSeconds": 0}}, ["timeout.attemptDurationSeconds: must be at least 1"]),
     (
         {"timeout": {"attemptDurationSeconds": 14 * 86_400 + 1}},
-        ["timeout.attemptDurationSeconds: must be at most 1209600"],
+        ["timeout.attemptDurationSeconds: must be at most 1,209,600 (14 days)"],
     ),
     (
         {"checkpoint": {"everySeconds": 9, "sizeGiB": 2}},
