@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -65,6 +66,7 @@ class LateGroup(TyperGroup):
         return name, found, rest
 
 
+@cache
 def load(name: str, late: Late) -> Any:
     """The command itself. Raises KeyError when the module's `register` does not add it."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from argosy.client import forked_command
 from argosy.client.extras import installing
 
 USAGE = 2  # as `problems.USAGE`, whose module needs typer
@@ -18,6 +19,8 @@ EXTRAS = {
 
 def main(module: str = "argosy.cli.main") -> None:
     """The console script. module: whose `main` it calls."""
+    if module == "argosy.cli.main":
+        forked_command.take()
     try:
         command = import_module(module).main
     except ModuleNotFoundError as fault:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 
 @dataclass(frozen=True)
@@ -192,6 +192,7 @@ def local(
 ) -> None:
     """Start AWS on this machine and keep it running until Ctrl-C."""
     try_port(port)
+    from argosy.local.commands import commands_ready
     from argosy.local.gpus import find_gpus, fitting_types
     from argosy.local.options import LocalOptions
     from argosy.local.run import serve
@@ -211,11 +212,12 @@ def local(
     options = replace(options, processes=chosen.processes or options.processes)
 
     def greet(aws: LocalAws) -> None:
+        ending.enter_context(commands_ready(int(aws.endpoint_url.rpartition(":")[2]), "argosy.cli.forked.warm"))
         greeting = [*welcome(aws.endpoint_url, options.keep), machine(options), *lacking(options)]
         say(as_typed("\n".join(greeting)))
 
     try:
-        with refusals_told():
+        with refusals_told(), ExitStack() as ending:
             serve(port, options, greet)
     except OSError as fault:
         raise cannot_start(port, fault) from fault
