@@ -292,7 +292,11 @@ class Reached:
     """As `client.access.Access`."""
 
     def __init__(self, api: Any, spec: bytes | None) -> None:
-        self.api, self.spec, self.deployment = api, spec, SimpleNamespace(region="us-east-1")
+        self.api, self.spec, self.deployment = (
+            api,
+            spec,
+            SimpleNamespace(region="us-east-1", prefix="argosy", allow_interrupt=False),
+        )
         self.connection = Connection(endpoint_url="http://127.0.0.1:1")
 
     def client(self, service: str, region: str | None = None) -> Objects:

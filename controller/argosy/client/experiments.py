@@ -1,12 +1,13 @@
-"""A spot notice on AWS: an experiment of the Fault Injection Service with one instance."""
+"""A spot notice for an instance. On AWS, that is an experiment of the Fault Injection Service with one instance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from argosy.client.access import Access
 from argosy.client.errors import ArgosyError
+from argosy.client.steering import interrupt, tasks_on
 from argosy.model.arns import cell_of
 
 SETTING = "allowInterrupt"
@@ -17,6 +18,23 @@ _FAILED = ("failed", "stopping", "stopped", "cancelled")
 
 class NotInterrupted(ArgosyError):
     """The experiment failed; for example, the instance is not on spot."""
+
+
+def may_interrupt(access: Access) -> bool:
+    """In local mode, and on AWS where the deployment's owner allows it."""
+    return access.connection.is_loopback or access.deployment.allow_interrupt
+
+
+def give_notice(
+    access: Access, view: Mapping[str, Any], chosen: Mapping[str, Any], notice_s: float, sleep: Callable[[float], None]
+) -> list[int]:
+    """A spot notice for the instance of a running task; the tasks of the run that get SIGTERM. view: DescribeRun with
+    its tasks; notice_s: in local mode. Raises SteeringRefused, NotInterrupted, and AWS's refusals."""
+    instance = str(chosen["instance"])
+    if access.connection.is_loopback:
+        return interrupt(access.connection, view, instance, notice_s)
+    send_notice(access, str(chosen["taskArn"]), instance, sleep)
+    return tasks_on(view, instance)
 
 
 def send_notice(access: Access, task_arn: str, instance: str, sleep: Callable[[float], None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from argosy.client.progress import CANCELLING, TERMINAL
@@ -22,12 +23,13 @@ _NOTHING = {
 }
 
 
-def confirmation_page(view: View, action: str, token: str) -> Page:
+def confirmation_page(view: View, action: str, token: str, *, notice_is_fixed: bool = False) -> Page:
     """view: DescribeRun, with its tasks for INTERRUPT. action: CANCEL, RETRY or INTERRUPT. token: of this action, which
-    counts once."""
+    counts once. notice_is_fixed: on AWS, an instance always ends two minutes after its notice."""
     run, tasks = view["runId"], view["tasks"]
     asked = f"{action.capitalize()} {run}"
-    fields = list({CANCEL: _cancel, RETRY: _retry, INTERRUPT: _interrupt}[action](view, tasks))
+    interrupted = partial(_interrupt, notice_is_fixed=notice_is_fixed)
+    fields = list({CANCEL: _cancel, RETRY: _retry, INTERRUPT: interrupted}[action](view, tasks))
     hidden = element("input", type="hidden", name=TOKEN, value=token)
     form = element("form", *fields, hidden, method="post", action=f"/runs/{run}/{action}", class_="fields")
     back = element("p", element("a", "Back to the run", href=f"/runs/{run}"))
@@ -58,7 +60,7 @@ def _retry(view: View, tasks: View) -> Iterator[Markup]:
     yield element("button", "Run them again")
 
 
-def _interrupt(view: View, tasks: View) -> Iterator[Markup]:
+def _interrupt(view: View, tasks: View, *, notice_is_fixed: bool) -> Iterator[Markup]:
     found = running_task(view, None)
     if found is None:
         return
@@ -66,6 +68,7 @@ def _interrupt(view: View, tasks: View) -> Iterator[Markup]:
                   "SIGTERM now, and runs again elsewhere.")  # fmt: skip
     task = element("input", type="number", name="task", min=0, value=found["index"], required=True)
     yield labelled("Task", task)
-    seconds = element("input", type="number", name="seconds", min=0, max=f"{NOTICE_S:g}", value=f"{NOTICE_S:g}")
-    yield labelled("Seconds from the notice to the end", seconds)
+    if not notice_is_fixed:
+        seconds = element("input", type="number", name="seconds", min=0, max=f"{NOTICE_S:g}", value=f"{NOTICE_S:g}")
+        yield labelled("Seconds from the notice to the end", seconds)
     yield element("button", "Interrupt the instance")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from argosy.client.errors import InvalidInput
-from argosy.client.steering import NOTICE_S, interrupt, running_task
+from argosy.client.experiments import give_notice, may_interrupt
+from argosy.client.steering import NOTICE_S, running_task
 from argosy.client.task_indexes import parsed
 from argosy.figures.confirmation import CANCEL, INTERRUPT, TOKEN, confirmation_page
 from argosy.figures.document import Page
@@ -19,14 +21,15 @@ MOST_BYTES = 10_000  # of a form
 
 def confirmation(looks: Looks, guard: Guard, run: str, action: str) -> Page:
     """The question; nothing is changed. The form names the run by its id. Raises NoSuchPage for an unknown run, and for
-    an interruption on AWS."""
+    an interruption that the deployment does not allow."""
     run_id, read = looks.meant(run), None
     if action == INTERRUPT:
-        if not looks.access.connection.is_loopback:
-            raise NoSuchPage("Only local mode interrupts on command: on AWS, the Fault Injection Service does.")
+        if not may_interrupt(looks.access):
+            raise NoSuchPage("This deployment does not interrupt on command: its setting allowInterrupt is not true.")
         read = looks.access.api.describe_with_tasks
     view = looks.found(run_id, read)
-    return confirmation_page(view, action, guard.token_for(f"{action} {view['runId']}"))
+    fixed = not looks.access.connection.is_loopback
+    return confirmation_page(view, action, guard.token_for(f"{action} {view['runId']}"), notice_is_fixed=fixed)
 
 
 def carry_out(looks: Looks, guard: Guard, environ: Environ, run_id: str, action: str) -> bool:
@@ -65,12 +68,12 @@ def _cancel(looks: Looks, run_id: str, form: Mapping[str, str]) -> None:
 
 
 def _interrupt(looks: Looks, run_id: str, form: Mapping[str, str]) -> None:
-    """Raises InvalidInput, SteeringRefused."""
-    task, seconds = form.get("task", ""), form.get("seconds", "")
+    """Raises InvalidInput, SteeringRefused, NotInterrupted, and AWS's refusals."""
+    task, seconds = form.get("task", ""), form.get("seconds", f"{NOTICE_S:g}")
     if not (task.isdecimal() and seconds.isdecimal() and int(seconds) <= NOTICE_S):
         raise InvalidInput(f"Give the number of a task, and whole seconds from 0 to {NOTICE_S:g}.")
     view = looks.access.api.describe_with_tasks(run_id)
     chosen = running_task(view, int(task))
     if chosen is None:
         raise InvalidInput(f"Task {int(task)} is not running.")
-    interrupt(looks.access.connection, view, str(chosen["instance"]), float(seconds))
+    give_notice(looks.access, view, chosen, float(seconds), time.sleep)

@@ -18,6 +18,7 @@ from argosy.client.access import Access
 from argosy.client.api import ApiError
 from argosy.client.checkpoints import checkpoints_of
 from argosy.client.errors import InvalidInput, is_from_aws
+from argosy.client.experiments import may_interrupt
 from argosy.client.failures import KINDS_READ, FailuresAlike, kinds_of, with_last_lines
 from argosy.client.gpu_use import advice, uses_of
 from argosy.client.price_history import history
@@ -77,7 +78,7 @@ class Looks:
         return self.kept.once(("run", run_id), RUN_S, lambda: self._read_linked(run_id))
 
     def _read_linked(self, run_id: str) -> Page:
-        return _linked(self.read_run(self.meant(run_id)), self.access.connection.is_loopback)
+        return _linked(self.read_run(self.meant(run_id)), may_interrupt(self.access))
 
     def meant(self, wanted: str) -> str:
         """The id of the run of that name. Raises NoSuchPage if none matches."""
@@ -194,14 +195,14 @@ class Looks:
         return found
 
 
-def _linked(page: Page, is_local: bool) -> Page:
+def _linked(page: Page, may_be_interrupted: bool) -> Page:
     """The page of a run leads to its tasks, its service and the queues; a report, which is a file, cannot."""
     tasks = element("a", "as a table", href=f"/runs/{page.heading}/tasks")
     facts: list[tuple[str, Content]] = [(what, _link(what, said)) for what, said in page.facts]
     facts.append(("tasks", tasks))
     action = RETRY if page.status in TERMINAL else CANCEL
     if page.status not in ("SUCCEEDED", CANCELLING) and SERVICE not in dict(page.facts):
-        actions = [action, INTERRUPT] if is_local and action == CANCEL else [action]
+        actions = [action, INTERRUPT] if may_be_interrupted and action == CANCEL else [action]
         links = [element("a", f"{each}…", href=f"/runs/{page.heading}/{each}", class_="act") for each in actions]
         facts.append(("change", joined([links[0], *(part for link in links[1:] for part in (" ", link))])))
     return replace(page, facts=facts)

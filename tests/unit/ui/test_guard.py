@@ -17,6 +17,7 @@ from argosy.loopback.server import WsgiServer
 from argosy.ui.guard import Guard
 from argosy.ui.pages import Pages
 from tests.fakes.cli import RUN_ID, refusal, tasks
+from tests.fakes.fis import Fis
 from tests.fakes.looks import looks
 
 pytestmark = pytest.mark.slow
@@ -240,7 +241,7 @@ def test_a_run_that_cannot_be_changed_has_no_form(site: Site) -> None:
     assert "<button" not in site.ask(f"/runs/{RUN_ID}/retry").text
 
 
-def test_an_instance_is_interrupted_after_a_confirmation_in_local_mode_only(site: Site) -> None:
+def test_an_instance_of_local_mode_is_interrupted_after_a_confirmation(site: Site) -> None:
     notices: list[Any] = []
 
     def local_mode(environ: Any, start_response: Any) -> list[bytes]:
@@ -264,11 +265,32 @@ def test_an_instance_is_interrupted_after_a_confirmation_in_local_mode_only(site
         assert site.confirm("interrupt", "token=x&task=7&seconds=5").status == 403
         site.api.view |= {"taskList": []}
         assert "No task of the run is running." in site.ask(f"/runs/{RUN_ID}/interrupt").text
-        site.access.connection = Connection()
-        assert site.ask(f"/runs/{RUN_ID}/interrupt").status == 404
     finally:
         server.close()
     assert len(notices) == 1
+
+
+def test_on_aws_an_instance_is_interrupted_where_the_owner_allows_it(site: Site) -> None:
+    fis, arn = Fis("running"), "arn:aws:ecs:eu-west-1:123456789012:task/argosy/f00"
+    question, row = f"/runs/{RUN_ID}/interrupt", {"index": 7, "status": "RUNNING", "instance": "i-0a", "taskArn": arn}
+    site.enter()
+    site.api.view |= {"status": "RUNNING", "taskList": [row]}
+    site.access.connection, site.access.deployment.allow_interrupt = Connection(), True
+    assert f'href="{question}"' in site.ask(f"/runs/{RUN_ID}").text
+    site.access.client = lambda service, region=None: {"fis": fis}[service]
+    site.access.deployment.allow_interrupt = False
+    refused = site.ask(question)
+    assert (refused.status, "its setting allowInterrupt is not true" in refused.text) == (404, True)
+    site.access.deployment.allow_interrupt = True
+    assert 'name="seconds"' not in site.ask(question).text  # AWS's notice has its length
+    assert site.confirm("interrupt", "token=x&task=7").status == 403
+    assert site.confirm("interrupt", "token=TOKEN&task=7", Origin="http://evil.example").status == 403
+    assert site.confirm("interrupt", "token=TOKEN&task=8").status == 409
+    assert fis.calls == []
+    assert site.confirm("interrupt", "token=TOKEN&task=7").status == 303
+    assert fis.calls[0][1]["targets"]["one"]["resourceArns"] == ["arn:aws:ec2:eu-west-1:123456789012:instance/i-0a"]
+    site.access.client = lambda service, region=None: {"fis": Fis("failed")}[service]
+    assert "i-0a was not interrupted" in site.confirm("interrupt", "token=TOKEN&task=7").text
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,17 @@ def interrupt(
     ] = NOTICE_S,
 ) -> None:
     """Give the instance of a task a spot notice. On AWS it needs allowInterrupt."""
-    is_here = session.connection.is_loopback
-    if not is_here:
-        _check_aws(session, warn)
+    from argosy.client.experiments import give_notice
+    from argosy.client.steering import SteeringRefused
+
+    _check(session, warn)
     view = session.api.describe_with_tasks(run)
     chosen = _chosen(session, view, task)
     instance = str(chosen["instance"])
-    hit = _interrupted_here(session, view, instance, warn) if is_here else _interrupted_on_aws(session, view, chosen)
+    try:
+        hit = give_notice(session.access, view, chosen, warn, session.tools.sleep)
+    except SteeringRefused as why:
+        raise CliError(why.message) from why
     if session.wants_json:
         session.print_json({"runId": view["runId"], "instance": instance, "noticeSeconds": warn, "tasks": hit})
         return
@@ -49,32 +53,17 @@ def interrupt(
     session.console.print(f"next: {session.again(f'watch {run}')}", style="dim")
 
 
-def _check_aws(session: Session, warn: float) -> None:
+def _check(session: Session, warn: float) -> None:
     """Raises CliError."""
-    if not session.deployment.allow_interrupt:
+    from argosy.client.experiments import may_interrupt
+
+    if not may_interrupt(session.access):
         raise CliError(
             "Outside of local mode, this deployment does not interrupt on command.",
             next_step="deploy with allowInterrupt set to true",
         )
-    if warn != NOTICE_S:
+    if warn != NOTICE_S and not session.connection.is_loopback:
         raise CliError(f"--warn is for local mode: on AWS, an instance ends {NOTICE_S:g} s after its notice.")
-
-
-def _interrupted_here(session: Session, view: Mapping[str, Any], instance: str, warn: float) -> list[int]:
-    from argosy.client.steering import SteeringRefused, interrupt
-
-    try:
-        return interrupt(session.connection, view, instance, warn)
-    except SteeringRefused as why:
-        raise CliError(why.message) from why
-
-
-def _interrupted_on_aws(session: Session, view: Mapping[str, Any], chosen: Mapping[str, Any]) -> list[int]:
-    from argosy.client.experiments import send_notice
-    from argosy.client.steering import tasks_on
-
-    send_notice(session.access, str(chosen["taskArn"]), str(chosen["instance"]), session.tools.sleep)
-    return tasks_on(view, str(chosen["instance"]))
 
 
 def _chosen(session: Session, view: Mapping[str, Any], task: int | None) -> Mapping[str, Any]:
