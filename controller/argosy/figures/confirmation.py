@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -28,8 +28,9 @@ def confirmation_page(view: View, action: str, token: str, *, notice_is_fixed: b
     counts once. notice_is_fixed: on AWS, an instance always ends two minutes after its notice."""
     run, tasks = view["runId"], view["tasks"]
     asked = f"{action.capitalize()} {run}"
-    interrupted = partial(_interrupt, notice_is_fixed=notice_is_fixed)
-    fields = list({CANCEL: _cancel, RETRY: _retry, INTERRUPT: interrupted}[action](view, tasks))
+    forms: dict[str, Callable[[View, View], Iterator[Markup]]] = {CANCEL: _cancel, RETRY: _retry}
+    forms[INTERRUPT] = partial(_interrupt, notice_is_fixed=notice_is_fixed)
+    fields = list(forms[action](view, tasks))
     hidden = element("input", type="hidden", name=TOKEN, value=token)
     form = element("form", *fields, hidden, method="post", action=f"/runs/{run}/{action}", class_="fields")
     back = element("p", element("a", "Back to the run", href=f"/runs/{run}"))
