@@ -39,7 +39,7 @@ def problem_of(
 
 
 @given(pools, backlogs, shares, st.booleans(), st.none() | mosts)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_task_is_in_a_pattern_that_fits_or_is_left_out(
     market: list[Any], backlog: list[Any], share: float | None, solver: bool, most: list[int] | None
 ) -> None:
@@ -54,7 +54,7 @@ def test_every_task_is_in_a_pattern_that_fits_or_is_left_out(
 
 
 @given(pools, backlogs, st.booleans(), st.none() | mosts)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_plan_is_cheaper_than_the_bound(
     market: list[Any], backlog: list[Any], solver: bool, most: list[int] | None
 ) -> None:
@@ -69,7 +69,7 @@ def test_no_plan_is_cheaper_than_the_bound(
 
 
 @given(pools, backlogs, st.none() | mosts)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_with_enough_of_every_pool_nothing_is_left_out_and_the_price_is_near_the_cheapest(
     market: list[Any], backlog: list[Any], most: list[int] | None
 ) -> None:
@@ -91,7 +91,7 @@ def test_with_enough_of_every_pool_nothing_is_left_out_and_the_price_is_near_the
     st.sampled_from((1, 60, 2_000, 1_000_000)),
     st.none() | mosts,
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_filling_is_never_valued_too_low_and_always_fits(
     market: list[Any], tasks: list[Any], work: int, mosts_of: list[int] | None
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_filling_is_never_valued_too_low_and_always_fits(
     st.lists(st.tuples(needs, st.floats(0, 10), st.integers(0, 4)), min_size=1, max_size=3),
     st.none() | mosts,
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_filling_with_that_many_tasks_of_a_shape_is_never_valued_too_low(
     market: list[Any], tasks: list[Any], mosts_of: list[int] | None
 ) -> None:

@@ -14,7 +14,7 @@ from tests.fakes.settling import ticks_to_settle
 WORLDS = 400
 PARTS, MANY_WORLDS = 4, 5_000  # of the deep run: 20,000 together
 FAULTY_TICKS, MOST_TICKS = 60, 150  # the second: until all is settled, 12 instances one after the other
-ORDINARY = settings(max_examples=150, derandomize=True, deadline=None)
+ORDINARY = settings(max_examples=80, derandomize=True, deadline=None)
 
 hosts = st.lists(
     st.builds(DaemonHost, st.sampled_from("abcdef"), st.booleans(), st.booleans(), st.booleans()),

@@ -22,7 +22,7 @@ from tests.harness.simulation.faults import kinds_of
 from tests.harness.simulation.plan import TrialPlan
 from tests.harness.simulation.trial import Trial
 
-SEEDS = 8
+SEEDS = 4
 LONGEST_S = 4 * 3600.0
 KINDS = "service,interruption,host-loss,partition,shortage,call-lost,events-late,bad-gpu,clean-exit"
 CATALOGUE = load_catalogue()

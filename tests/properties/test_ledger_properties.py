@@ -280,7 +280,7 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(moves)
 def test_all_ledgers_and_unused_time_add_up_to_the_hours_of_all_instances(steps: list[Any]) -> None:
     books = Books()
@@ -291,7 +291,7 @@ def test_all_ledgers_and_unused_time_add_up_to_the_hours_of_all_instances(steps:
         books.check()
 
 
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(moves)
 def test_what_is_worked_out_for_all_instances_at_once_is_what_each_of_them_says(steps: list[Any]) -> None:
     books = Books()
@@ -302,7 +302,7 @@ def test_what_is_worked_out_for_all_instances_at_once_is_what_each_of_them_says(
     books.check_columns()
 
 
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from((*STEPS, "commit", "commit")), st.integers(0, 30), st.floats(0, 120)),

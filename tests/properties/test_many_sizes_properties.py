@@ -67,7 +67,7 @@ def faults(plan: Plan) -> list[str]:
 
 @example([((0, 1, 0), 1, 1), ((0, 2, 0), 1, 0)], [((0, 1, 0), 1)])  # a size that is sold out
 @given(pools, backlogs)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_plans_are_whole_and_no_plan_is_cheaper_than_the_bound(market: list[Any], backlog: list[Any]) -> None:
     problem = problem_of(market, backlog)
     if not problem.backlog.count.any():
@@ -85,7 +85,7 @@ def test_plans_are_whole_and_no_plan_is_cheaper_than_the_bound(market: list[Any]
 
 
 @given(pools, backlogs)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_with_enough_of_every_pool_every_task_has_a_place(market: list[Any], backlog: list[Any]) -> None:
     problem = problem_of([(size, cents, 40) for size, cents, _ in market], backlog)
     if problem.backlog.count.any():
@@ -95,7 +95,7 @@ def test_with_enough_of_every_pool_every_task_has_a_place(market: list[Any], bac
 
 
 @given(st.lists(st.tuples(needs, st.integers(1, 5)), min_size=1, max_size=30), st.integers(1, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_groups_hold_tasks_with_equally_many_gpus(tasks: list[Any], most: int) -> None:
     need, number = np.array([n for n, _ in tasks]), np.array([n for _, n in tasks])
     group = grouped(need, number.astype(float), most)
@@ -110,7 +110,7 @@ large_backlogs = st.lists(st.tuples(large_needs, st.integers(1, 3)), min_size=1,
 
 
 @given(whole_pools, large_backlogs, st.integers(1, 8), st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_plan_is_cheaper_than_the_fluid_bound(
     market: list[Any], backlog: list[Any], groups: int, whole: bool
 ) -> None:
@@ -129,7 +129,7 @@ def test_no_plan_is_cheaper_than_the_fluid_bound(
 @example([((10, 10, 0), 1, 1)], [((6, 6, 0), 1), ((2, 2, 0), 2)])  # two equal tasks next to a large one
 @example([((10, 10, 0), 1, 1), ((20, 20, 0), 1, 1)], [((6, 6, 0), 3)])  # a larger size holds three large ones
 @given(whole_pools, large_backlogs)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_filling_is_worth_more_than_its_size_after_values_are_raised(market: list[Any], backlog: list[Any]) -> None:
     problem = problem_of(market, backlog)
     fits = problem.room.sum(axis=1) > 0

@@ -27,7 +27,7 @@ from tests.placement_cases import (
     tall_cases,
 )
 
-ORDINARY = settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+ORDINARY = settings(max_examples=120, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 PARTS = 8  # of 1,300 cases: each ends before the watch for hanging tests strikes
 DEEP = settings(max_examples=1_300, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -47,7 +47,7 @@ def test_a_plan_with_shares_of_gpus_equals_the_reference_loop(
 
 
 @given(st.one_of(plain_share_cases, gpu_counting_cases(), gpu_counting_cases()))
-@settings(ORDINARY, max_examples=300)
+@settings(ORDINARY, max_examples=180)
 def test_an_interleaved_plan_with_shares_of_gpus_equals_the_reference_loop(
     case: tuple[list[InstanceRow], list[Batch]],
 ) -> None:

@@ -175,7 +175,7 @@ documents = st.recursive(
 )
 
 
-@settings(max_examples=90)
+@settings(max_examples=50)
 @given(data=documents)
 def test_the_parser_answers_anything_with_a_spec_or_with_faults(data: Any) -> None:
     """Never another exception, never an empty list of faults, every message on one line and short."""
@@ -194,7 +194,7 @@ def parsed(data: Any) -> tuple[RunSpec | None, list[Fault]]:
         return None, refusal.faults
 
 
-@settings(max_examples=90)
+@settings(max_examples=50)
 @given(changes=st.dictionaries(st.sampled_from(FIELDS), documents, max_size=3))
 def test_a_good_spec_with_anything_put_into_it_is_a_spec_or_has_faults(changes: dict[str, Any]) -> None:
     data: Any = {"version": 1, "name": "n", "container": {"image": "a"}, "array": {"size": 2}, **changes}
@@ -205,7 +205,7 @@ def test_a_good_spec_with_anything_put_into_it_is_a_spec_or_has_faults(changes: 
         assert shards.task_count(form, 1) >= 1
 
 
-@settings(max_examples=90)
+@settings(max_examples=50)
 @given(
     text=st.text(
         st.sampled_from("ab:{}[],&*!|>'\"#-? \n\t%@`1.e~\\\u00e9\ufeff\x85\U0001f600") | st.characters(), max_size=60

@@ -38,8 +38,8 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 TICK_S = 10.0
 LONGEST_PAUSE_S = 60.0  # added to a tick while nothing happens; the schedule comes each minute
 PAUSE_TICKS = 6  # the same limit in ticks
-CHECK_TICKS = 10  # between two comparisons with a load of the whole state, also while nothing is written
-STATE_COMMITS, ROWS_COMMITS = 3, 4  # between two comparisons of the state and of the kept rows: differences last
+CHECK_TICKS = 20  # between two comparisons with a load of the whole state, also while nothing is written
+STATE_COMMITS, ROWS_COMMITS = 5, 6  # between two comparisons of the state and of the kept rows: differences last
 
 
 class MemoryS3:

@@ -22,7 +22,7 @@ ROOMS = (
     "api", "aws", "catalogue", "engine", "lifecycle", "market", "messages", "model", "placement", "scheduler",
     "settings", "spec",
 )  # fmt: skip
-SAMPLE = 6  # functions of each kind; the deep run takes all
+SAMPLE = 4  # functions of each kind; the deep run takes all
 FINISHED_S = {"run": 1800.0, "request": 3600.0, "message": 1800.0}
 REST_S = 6 * 3600.0
 

@@ -77,8 +77,8 @@ def held(outcomes: list[Outcome]) -> tuple[float, float]:
 
 
 def test_nine_of_ten_runs_of_the_shipped_examples_lie_inside_their_forecasts() -> None:
-    """The first ten of the two hundred that `make test-deep` counts."""
-    assert min(held([outcome(seed) for seed in RUNS[:10]])) >= 0.9
+    """The first six of the two hundred that `make test-deep` counts."""
+    assert min(held([outcome(seed) for seed in RUNS[:6]])) >= 0.9
 
 
 @pytest.mark.deep

@@ -54,7 +54,9 @@ DEPLOYMENT = AwsDeployment(
 )
 WORKING_S = 5.0  # between two ticks of a controller that has come back, for as long as it waits for messages
 TICKS_AT_ONCE = 4  # a controller that comes back and sweeps needs two
-PLACED_TICKS = 4  # after that many, tasks are placed on kept and on fresh rows: a difference lasts
+# Kept rows are compared with fresh ones once in KEPT_TICKS, and by placing tasks on both once in PLACED_TICKS. A
+# difference lasts.
+KEPT_TICKS, PLACED_TICKS = 3, 6
 INTRUDING = 0.02  # the chance that another controller works in the middle of a call
 
 
@@ -238,8 +240,9 @@ class SimulatedDeployment:
         controller.busy = bool(report.events or report.actions)
         for trouble in report.troubles:
             self._on_error(f"{trouble.what}: {trouble.reason}")
-        for difference in drifted(controller.engine, places=controller.ticks % PLACED_TICKS == 0):
-            self._on_error(difference)
+        if controller.ticks % KEPT_TICKS == 0:
+            for difference in drifted(controller.engine, places=controller.ticks % PLACED_TICKS == 0):
+                self._on_error(difference)
         state = controller.engine.state
         self._on_tick(report, None if state is None else state.version)
 
