@@ -11,7 +11,7 @@ WORKERS ?= 4
 # Each process collects only the files that it runs: see tests/run. The times are in build/test-times.json.
 RUN := $(BIN)/python -m tests.run --processes $(WORKERS)
 # What `make test-fast` runs: nothing that is marked as slow, and nothing that has a target of its own.
-QUICK := not slow and not deep and not benchmark and not tf and not engine and not e2e and not stacks
+QUICK := not slow and not deep and not benchmark and not tf and not engine and not pages and not e2e and not stacks
 # Where `make check` writes the templates that it looks at.
 CHECKED := build/checked
 # Docker or podman, whichever answers: it builds images. Empty without one. Asked once, where a recipe needs it.
@@ -120,6 +120,9 @@ test: $(DEV) ## Run the tests (minutes, no network, no AWS)
 # ARGS may name other paths than tests/unit, of which it leaves out what is slow as well.
 test-fast: $(DEV) ## Run the quick unit tests, less than a minute: while you work
 	@$(RUN) -m '$(QUICK)' $(if $(filter tests/%,$(ARGS)),,tests/unit) $(ARGS)
+
+test-pages: $(DEV) ## Type the commands of the guides and of the README as they stand
+	@$(RUN) -m pages tests/e2e $(ARGS)
 
 test-deep: $(DEV) ## Run the long property and simulation tests too
 	@$(RUN) --by-test -m deep --hypothesis-profile deep $(ARGS)

@@ -29,7 +29,7 @@ def shell(endpoint: str, tmp_path: Path) -> Shell:
     return Shell(tmp_path, {"ARGOSY_ENDPOINT_URL": endpoint})
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_the_digits_readme(shell: Shell) -> None:
     said = {line: shell.type(line) for line in command_lines("digits")}
     submitted = [text for line, text in said.items() if line.startswith("argosy submit")]
@@ -37,7 +37,7 @@ def test_the_digits_readme(shell: Shell) -> None:
     assert len((shell.folder / "part.jsonl").read_text().splitlines()) == 50
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_the_sweep_readme_ends_in_a_table_and_its_best_points(shell: Shell) -> None:
     said = {line: shell.type(line) for line in command_lines("sweep")}
     rows = list(csv.DictReader((shell.home / "table.csv").read_text().splitlines()))

@@ -19,14 +19,14 @@ def local() -> Iterator[Cluster]:
         yield found
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_every_command_of_the_page_works_as_it_is_typed(local: Cluster, tmp_path: Path) -> None:
     said = typed(local, "daemons.md", tmp_path, "watching")
     for told in (
         "watch created, revision 1",
         "deployment 1 to revision 1: COMPLETED",
         "deployment 2 to revision 2: COMPLETED",
-        "watch is a daemon, which runs task runs on each instance that matches",
+        "watch is a daemon, which runs one task on each matching instance",
         "as expected",
     ):
         assert told in said

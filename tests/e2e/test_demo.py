@@ -21,7 +21,7 @@ from tests.wheels import bring_byte_code, copy_of_the_checkout, unpacked_wheel
 ROUNDING_USD = 1e-9  # the two sums are taken in different orders
 ARGOSY = [sys.executable, "-c", "from argosy.cli.main import main; main()"]
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.pages]
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ def shell(local: Cluster, text: str, folder: Path) -> subprocess.CompletedProces
     return outcome_of(text, folder, ARGOSY_ENDPOINT_URL=local.aws.endpoint_url)
 
 
+@pytest.mark.pages
 def test_the_pages_three_runs_follow_each_other_and_hand_their_results_on(local: Cluster, tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
     for text, name in _SPEC.findall(page):

@@ -16,7 +16,7 @@ from tests.fakes.commands import outcome_of
 from tests.fakes.local_mode import local_aws
 from tests.readmes import local_options
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.pages]
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

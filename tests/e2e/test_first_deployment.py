@@ -62,7 +62,7 @@ def test_every_command_looks_in_one_region_whichever_program_it_is() -> None:
     assert not any("--region" in line for _, block in BLOCKS for line in block.splitlines())
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_every_step_that_needs_no_aws_works(evening: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = evening
     evidence = (folder / "evidence.txt").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def test_every_step_that_needs_no_aws_works(evening: tuple[Path, subprocess.Comp
     assert evidence.count(" $ ") >= len(noted(HERE))
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_the_evidence_holds_what_the_page_expects(evening: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, _ = evening
     steps = re.split(r"^\S+Z \$ ", (folder / "evidence.txt").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -100,7 +100,7 @@ def test_the_aws_only_part_is_counted() -> None:
     assert len(noted(HERE)) >= 15
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_the_experiment_is_a_request_that_fis_knows(evening: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, _ = evening
     request: dict[str, Any] = json.loads((folder / "interrupt.json").read_text())

@@ -14,7 +14,7 @@ from tests.fakes.local_mode import local_aws
 from tests.fakes.small_wheels import write_wheel
 from tests.readmes import local_options
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.pages]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "own-program.md"
 PRIMES_BELOW_200 = 46
 _BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)

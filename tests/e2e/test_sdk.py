@@ -79,9 +79,9 @@ def python(code: str, folder: Path, environment: dict[str, str]) -> subprocess.C
     )
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_every_example_of_the_page_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]) -> None:
-    assert len(EXAMPLES) == 10
+    assert len(EXAMPLES) == 11
     done = python("\n".join(EXAMPLES), tmp_path, environment)
     assert done.returncode == 0, done.stderr
     assert "arrray unknown field" in done.stdout
@@ -89,6 +89,7 @@ def test_every_example_of_the_page_runs_as_it_stands(tmp_path: Path, environment
     assert (tmp_path / "squares.html").stat().st_size > 10_000
 
 
+@pytest.mark.pages
 def test_the_example_of_the_readme_runs_as_it_stands(tmp_path: Path, environment: dict[str, str]) -> None:
     """With fewer tasks: `argosy demo` runs the spec as it stands."""
     [example] = README
@@ -99,6 +100,7 @@ def test_the_example_of_the_readme_runs_as_it_stands(tmp_path: Path, environment
     assert done.stdout == "SUCCEEDED 998001\n", done.stderr
 
 
+@pytest.mark.pages
 def test_the_cells_of_the_page_about_notebooks_run_as_they_stand(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "run.yaml").write_text(CIRCLES)
     (tmp_path / "cells.json").write_text(json.dumps(CELLS))

@@ -22,7 +22,7 @@ def local() -> Iterator[Cluster]:
         yield found
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_every_command_of_the_page_works_as_it_is_typed(local: Cluster, tmp_path: Path) -> None:
     said = typed(local, "services.md", tmp_path, "serving")
     for told in (

@@ -102,7 +102,7 @@ def test_through_the_entrance_of_a_queue_nothing_else_is_changed(local: Cluster,
     local.finished(theirs)
 
 
-@pytest.mark.deep
+@pytest.mark.pages
 def test_on_the_page_a_small_run_of_another_queue_does_not_wait_for_three_hundred_tasks(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
     files = dict(_FILE.findall(page))

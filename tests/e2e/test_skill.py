@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.cluster import Cluster
 from tests.e2e.typed_pages import DOCS, embedded, typed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.pages]
 PAGE = "../skill/SKILL.md"
 
 
