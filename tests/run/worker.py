@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import resource
@@ -22,6 +23,7 @@ FORKS: int = _TOLD["forks"]  # the socket of the server of forks that all worker
 
 counts: Counter[str] = Counter()
 _folders: dict[tuple[Path, pytest.Collector], Folder] = {}
+_ERRORS = os.dup(2)  # as it is before pytest captures it
 planted: list[object] = []  # rows of the table of planted bugs
 
 
@@ -75,6 +77,8 @@ def record(files: dict[str, dict[str, float]], collection_cpu_s: float) -> None:
 
 def pytest_cmdline_main(config: pytest.Config) -> None:
     config.args = []
+    # It starts a thread for each test, which is a tenth of the time that pytest itself takes.
+    config.pluginmanager.unregister(name="faulthandler")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -112,6 +116,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 def run(session: pytest.Session, items: list[pytest.Item], collection_cpu_s: float) -> None:
     """The tests of one share. After the last one the fixtures of the session stay: its "next item" is the session."""
     files: dict[str, dict[str, float]] = {}
+    faulthandler.dump_traceback_later(float(session.config.getini("faulthandler_timeout")), exit=True, file=_ERRORS)
     following = [*items, cast(pytest.Item, session)][1:]
     for item, after in zip(items, following, strict=True):
         cpu, wall = cpu_s(), time.monotonic()
@@ -121,6 +126,7 @@ def run(session: pytest.Session, items: list[pytest.Item], collection_cpu_s: flo
         took["wall_s"] += time.monotonic() - wall
         if session.shouldfail or session.shouldstop:
             break
+    faulthandler.cancel_dump_traceback_later()
     record(files, collection_cpu_s)
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
