@@ -16,6 +16,7 @@ from argosy.model.pools import NO_FLOOR
 from argosy.model.state import State
 from argosy.scheduler.buying import orders
 from argosy.scheduler.placing import places
+from argosy.scheduler.turns import asks
 from tests.harness.simulation.campaign import run_trial
 from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import SEEDS, Check, Found, Patch, planted, scenario
@@ -24,6 +25,7 @@ KEPT = "tests.scenarios.test_kept_size"
 HEADROOM = "tests.scenarios.test_headroom"
 LEAVES_NOTHING = "test_an_instance_goes_when_a_limit_holds_tasks_back_that_do_not_fit_there"
 ONCE = "test_further_tasks_start_at_once_and_nothing_is_kept_after_the_last_run"
+AT_ITS_CAP = "test_what_is_kept_stays_beside_a_run_that_is_at_its_cap"
 NO_REST = "test_the_reason_is_stored_and_the_controller_does_not_rest"
 
 
@@ -106,3 +108,12 @@ def headroom_is_in_the_way(patch: Patch) -> None:
 def headroom_is_bought_again(patch: Patch) -> None:
     real = places.spare_room
     patch.setattr(places, "spare_room", lambda batches, asks, placed: real(batches, asks, placed[:1]))
+
+
+@planted(
+    "room for further tasks goes and comes again beside a run at its cap",
+    check=scenario(HEADROOM, AT_ITS_CAP, {"maxHourlyCost": 0.25}),
+)
+def headroom_goes_beside_a_cap(patch: Patch) -> None:
+    real = asks.within_caps
+    patch.setattr(asks, "within_caps", lambda run, by_price, bound: real(run, (by_price[0], ()), bound))

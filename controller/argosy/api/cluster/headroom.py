@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.market.floors import serves_runs
 from argosy.model.moment import Moment
 from argosy.model.resources import CPU_UNITS_PER_VCPU
 from argosy.scheduler.placing.spare_room import spare_batches, spare_room
 from argosy.scheduler.supply.roster import Roster
+
+ONLY_CAPPED = "only runs with a budget or an hourly cap are open, and these do not pay for it"
 
 
 def headroom_view(moment: Moment) -> dict[str, Any] | None:
@@ -20,7 +23,8 @@ def headroom_view(moment: Moment) -> dict[str, Any] | None:
     if not sizes:
         return None
     lineup = Roster().at(moment)
-    held = spare_room(spare_batches(moment), (), [(lineup.here, {}), (lineup.coming, {})]).instances
+    batches = spare_batches(moment)
+    held = spare_room(batches, (), [(lineup.here, {}), (lineup.coming, {})]).instances
     kept = [state.instances[name] for name in sorted(held & state.instances.keys()) if not state.has_work(name)]
     return {
         "sizes": [
@@ -36,5 +40,5 @@ def headroom_view(moment: Moment) -> dict[str, Any] | None:
         ],
         "instances": [each.id for each in kept],
         "usdPerHour": sum(each.price_usd_per_hour for each in kept),
-        "waiting": state.floor.headroom_waiting or None,
+        "waiting": state.floor.headroom_waiting or (ONLY_CAPPED if serves_runs(state) and not batches else None),
     }

@@ -37,6 +37,7 @@ from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.buying.whole_limits import out_of_patience
 from argosy.scheduler.placing.places import Places, RunPlaces
+from argosy.scheduler.turns.asks import Bound
 
 SHORT_OF_BUDGET = "held back by its budget of {cap}: the rest is reserved for what already runs or boots"
 AT_HOURLY_CAP = "held back by capacity.maxHourlyCost of {cap}: what already runs or boots costs that much"
@@ -227,7 +228,7 @@ class CappedRuns(UncappedRuns):
         """With copies of the budgets."""
         return cls(moment, ended, budgets={run_id: budget.copy() for run_id, budget in budgets.items()})
 
-    def at_most(self, market: MarketView, unpaid: Mapping[str, int] | None = None) -> dict[str, int]:
+    def at_most(self, market: MarketView, unpaid: Mapping[str, int] | None = None) -> dict[str, Bound]:
         sold: dict[frozenset[Purchase], ForSale] = {}
         for run_id, budget in self.budgets.items():
             buys = frozenset(also for each in purchases(budget.run, self.moment) for also in with_reserved(each))
@@ -235,7 +236,13 @@ class CappedRuns(UncappedRuns):
                 sold[buys] = for_sale(self.moment.state, market.offers, buys)
             self.most[run_id] = most_tasks(self.moment, budget, sold[buys])
         self.most |= unpaid or {}
-        return self.most | dict.fromkeys(self.ended, 0)
+        bounds = {run_id: self._bound(budget) for run_id, budget in self.budgets.items()}
+        return bounds | dict.fromkeys(self.ended, Bound(0))
+
+    def _bound(self, budget: RunBudget) -> Bound:
+        """As `_pay` has it for the first attempt on an idle instance."""
+        by_budget = budget.left_usd * 3600 / (budget.expected_s + self.moment.policy.wind_down_s)
+        return Bound(self.most[budget.run.id], min(budget.left_per_hour, by_budget), budget.paid)
 
     def unpaid(self, places: Places) -> dict[str, int]:
         if not self.refused or places.share is None or places.share.caps is None:

@@ -11,6 +11,7 @@ from argosy.model.moment import Moment
 from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.whole_limits import out_of_reach
 from argosy.scheduler.placing.places import Places, RunPlaces
+from argosy.scheduler.turns.asks import Bound
 
 
 @dataclass(slots=True)
@@ -22,10 +23,10 @@ class UncappedRuns:
     sentences: dict[str, str] = field(default_factory=dict)  # by run id, why its tasks wait for money; "" = it ends
     unaffordable: set[str] = field(default_factory=set)  # ids of runs that no price or limit admits now
 
-    def at_most(self, market: MarketView, unpaid: Mapping[str, int] | None = None) -> dict[str, int]:
-        """By run id, how many more tasks it may ask for, where that is limited: none for a run that ends.
-        unpaid: what `unpaid` found."""
-        return dict.fromkeys(self.ended, 0)
+    def at_most(self, market: MarketView, unpaid: Mapping[str, int] | None = None) -> dict[str, Bound]:
+        """By run id, what it may ask for, where that is limited: nothing for a run that ends. unpaid: what `unpaid`
+        found."""
+        return dict.fromkeys(self.ended, Bound(0))
 
     def allowed(self, places: Places) -> Places:
         """Without the launches that their runs cannot afford."""

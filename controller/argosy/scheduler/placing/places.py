@@ -26,7 +26,7 @@ from argosy.scheduler.placing.launches import launches
 from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM, SpareRoom, spare_batches, spare_room
 from argosy.scheduler.supply.present import what_is_there
 from argosy.scheduler.supply.roster import Lineup, Roster
-from argosy.scheduler.turns.asks import NO_BOUND, Ask
+from argosy.scheduler.turns.asks import NO_BOUND, Ask, Bound
 from argosy.scheduler.turns.fair_share import FairShare, Placed, placed_in_slices
 from argosy.scheduler.turns.turns import Turns, whose_turn
 
@@ -89,12 +89,11 @@ class _Ordered:
 
 
 def assign(
-    moment: Moment, roster: Roster, fitness: Mapping[str, Fitness] = NO_FITNESS, at_most: Mapping[str, int] = NO_BOUND
+    moment: Moment, roster: Roster, fitness: Mapping[str, Fitness] = NO_FITNESS, at_most: Mapping[str, Bound] = NO_BOUND
 ) -> Places:
     """The first three phases of a tick: present instances, turns and places.
 
-    roster: a cache from earlier ticks; it changes no answer. fitness: users' own functions. at_most: by run id, the
-    number of tasks that it may ask for.
+    roster: a cache from earlier ticks; it changes no answer. fitness: users' own functions. at_most: by run id.
     """
     return placed(whose_turn(what_is_there(moment, roster, fitness), at_most))
 

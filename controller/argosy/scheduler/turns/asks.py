@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from argosy.lifecycle.run_stops import awaits_logs
 from argosy.market.fallback import purchases
+from argosy.market.limits import ROUNDING
 from argosy.market.on_demand import is_ever_available
 from argosy.model.attempts import StopCause
 from argosy.model.instance_types import (
@@ -39,8 +40,20 @@ from argosy.scheduler.supply.rows import expected_end, gpu_owner_of
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{', '.join(with_reserved(Purchase.ON_DEMAND))}]"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{', '.join(with_reserved(Purchase.SPOT))}]"
 STEP_S = 60  # in which the time moves that a reserved instance must outlast
-NO_BOUND: Mapping[str, int] = MappingProxyType({})
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How many tasks a run may ask for, and the USD an hour of further instances that it can pay for. paid: ids of
+    instances that it pays for already."""
+
+    tasks: int
+    usd_per_hour: float = math.inf
+    paid: Collection[str] = ()
+
+
+NO_BOUND: Mapping[str, Bound] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +66,9 @@ class Ask:
     moves: bool = False  # for tasks that go to on-demand: spot lost them too often, or a service's base lacks them
 
 
-def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO_BOUND) -> list[Ask]:
+def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, Bound] = NO_BOUND) -> list[Ask]:
     """In queue order. A run's last ask is for its ordinary tasks; the one before it, if any, for those that move to
-    on-demand. at_most: by run id, the number of tasks that it may ask for."""
+    on-demand. at_most: by run id."""
     shunned, until = shunned_by(moment.state), moment.now + moment.policy.linger_s
     kept = kept_for_runs(moment.state, moment.now) if moment.state.keeps_instances else {}
     needed = needed_from(moment, kept) if kept else {}
@@ -64,32 +77,39 @@ def asks_of(moment: Moment, runs: Sequence[Run], at_most: Mapping[str, int] = NO
     for run in runs:
         may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
         batch = batch_of(moment, run, until, shunned, may_buy)
-        count = 0 if awaits_logs(run, moment.policy) else min(batch.count, at_most.get(run.id, batch.count))
+        bound = at_most.get(run.id) or Bound(batch.count)
+        count = 0 if awaits_logs(run, moment.policy) else min(batch.count, bound.tasks)
         batch = replace(batch, count=count, finish_at=expected_end(run, moment.now))
         if ends and not run.terms.service:
             batch = replace(batch, constraints=(*batch.constraints, done_in_time(run, moment)))
         if kept:
             batch = replace(batch, constraints=batch.constraints + off_limits(run, kept, open_to(run, moment, needed)))
-        if run.terms.max_hourly_usd is not None:
-            batch = replace(batch, constraints=(*batch.constraints, *within_hourly_cap(run, by_price)))
+        if run.terms.has_caps:
+            batch = replace(batch, constraints=(*batch.constraints, *within_caps(run, by_price, bound)))
         asks += _split(run, batch, moment)
     return asks
 
 
-def _by_price(state: State, runs: Sequence[Run]) -> list[Instance]:
-    """The live instances, the most expensive first, if a run has an hourly cap."""
-    if all(run.terms.max_hourly_usd is None for run in runs):
-        return []
+def _by_price(state: State, runs: Sequence[Run]) -> tuple[list[Instance], list[Instance]]:
+    """The live instances, and the idle ones among them, the most expensive first, if a run has a cap."""
+    if not any(run.terms.has_caps for run in runs):
+        return [], []
     alive = (each for each in state.instances.values() if each.alive)
-    return sorted(alive, key=lambda each: -each.price_usd_per_hour)
+    busy, by_price = state.working_instances(), sorted(alive, key=lambda each: -each.price_usd_per_hour)
+    return by_price, [each for each in by_price if each.id.encode() not in busy]
 
 
-def within_hourly_cap(run: Run, by_price: Sequence[Instance]) -> tuple[str, ...]:
-    """Keeps its tasks off instances that alone cost more than the run's cap: it could never start there, and would not
-    buy a cheaper one as long as its tasks fit there. by_price: the most expensive first."""
-    cap = run.terms.max_hourly_usd or 0.0
-    priced = takewhile(lambda each: each.price_usd_per_hour > cap, by_price)
-    above = sorted(each.id for each in priced if run.number not in each.work)
+def within_caps(run: Run, by_price: tuple[Sequence[Instance], Sequence[Instance]], bound: Bound) -> tuple[str, ...]:
+    """Keeps its tasks off instances that alone cost more than the run's hourly cap, and off idle ones, such as the
+    headroom, that cost more than the rest of its caps: it could not start there, would not buy a cheaper one as long as
+    its tasks fit there, and would hide that room is there for the headroom. by_price: all and the idle, the most
+    expensive first."""
+    (every, idle), left = by_price, bound.usd_per_hour + ROUNDING
+    cap = math.inf if run.terms.max_hourly_usd is None else run.terms.max_hourly_usd
+    priced = takewhile(lambda each: each.price_usd_per_hour > cap, every)
+    unpaid = takewhile(lambda each: each.price_usd_per_hour > left, idle)
+    ids = {each.id for each in priced if run.number not in each.work}
+    above = sorted(ids.union(each.id for each in unpaid if each.id not in bound.paid))
     return (f"not(ec2InstanceId in [{', '.join(above)}])",) if above else ()
 
 

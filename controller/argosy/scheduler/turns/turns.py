@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.scheduler.supply.present import Present
-from argosy.scheduler.turns.asks import NO_BOUND, Ask, asks_of
+from argosy.scheduler.turns.asks import NO_BOUND, Ask, Bound, asks_of
 from argosy.scheduler.turns.caps import CapRoom, costs_on, prices
 from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
 from argosy.scheduler.turns.fair_share import FairShare, QueueCaps
@@ -27,8 +27,8 @@ class Turns:
     share: FairShare | None  # None: there is one sharer, and no queue has a cap
 
 
-def whose_turn(present: Present, at_most: Mapping[str, int] = NO_BOUND) -> Turns:
-    """at_most: by run id, the number of tasks that it may ask for."""
+def whose_turn(present: Present, at_most: Mapping[str, Bound] = NO_BOUND) -> Turns:
+    """at_most: by run id."""
     moment, lineup, state = present.moment, present.lineup, present.moment.state
     order = FairOrder.of(state, present.runs, latest_starts(moment, present.runs))
     asks, room = asks_of(moment, order.runs, at_most), CapRoom.of(state) if state.sharing.limits_queues else None

@@ -168,3 +168,19 @@ def test_it_is_said_what_is_kept_at_what_price_and_why_some_is_missing() -> None
     said = "While runs are open, room is kept for 2 tasks of 0.5 vCPU, 512 MiB, 4,000 MiB of a GPU on spot"
     assert said_headroom({**view, "waiting": "no capacity"}) == f"{said}; some of it is missing: no capacity."
     assert headroom_view(moment_of(state, NOW)) is None
+
+
+def test_it_is_said_that_runs_with_caps_do_not_pay_for_room() -> None:
+    policy = replace(POLICY, **room(2))
+    capped = {"capacity": {"maxHourlyCost": 1}}
+    state = state_with(submitted(tasks=1, **capped), prepared(**capped), fleet())
+    shown = headroom_view(moment_of(state, NOW, policy))
+    assert shown is not None
+    assert said_headroom(shown).endswith(
+        "some of it is missing: only runs with a budget or an hourly cap are open, and these do not pay for it."
+    )
+    told(state, submitted("free-261121-062733-k3f9", tasks=1), prepared("free-261121-062733-k3f9"))
+    for each in (state, state_with(fleet())):
+        shown = headroom_view(moment_of(each, NOW, policy))
+        assert shown is not None
+        assert shown["waiting"] is None
