@@ -6,6 +6,7 @@ import socket
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NoReturn
 
 import psutil
 import pytest
@@ -66,6 +67,11 @@ def test_closing_leaves_no_process_thread_or_folder(tmp_path: Path) -> None:
     assert {child.pid for child in psutil.Process().children(recursive=True)} <= children
 
 
+class NoForks:
+    def start(self, *order: Any) -> NoReturn:
+        raise OSError("no fork")
+
+
 def test_a_start_that_fails_leaves_nothing_behind_and_can_be_repeated(tmp_path: Path) -> None:
     threads = set(threading.enumerate())
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -74,6 +80,10 @@ def test_a_start_that_fails_leaves_nothing_behind_and_can_be_repeated(tmp_path: 
             failing.start()
         assert not failing.state_dir.exists()
         assert set(threading.enumerate()) == threads
+    without: Any = NoForks()
+    with pytest.raises(OSError, match="no fork"):
+        LocalAws(0, LocalOptions(images_root=tmp_path), without).start()
+    assert set(threading.enumerate()) == threads
     with cloud(tmp_path) as next_one:
         assert next_one.instances("attribute:ecs.os-type == linux") == []
 

@@ -266,8 +266,9 @@ class LocalAws:
         assert self._forks is not None
         self.functions.update(deploy(deployed, self._forks, self.state_dir, self.function_failed))
         logs = MotoLogs(ACCOUNT, self.region)
-        for name, function in self.functions.items():
+        for function in self.functions.values():  # all before the first has a process, which may not start
             self._parts.callback(function.close)
+        for name, function in self.functions.items():
             function.warm()
             clients("logs").create_log_group(logGroupName=f"/aws/lambda/{name}")
             logs.follow(f"/aws/lambda/{name}", self.state_dir / f"{name}.log")

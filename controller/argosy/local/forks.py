@@ -124,12 +124,12 @@ class Forks:
             self._server.wait(patience_s)
 
     def _begin(self) -> None:
-        path = filter(None, [str(_PACKAGE_ROOT), self._environment.get("PYTHONPATH")])
+        paths = [str(_PACKAGE_ROOT), self._environment.get("PYTHONPATH"), os.environ.get("PYTHONPATH")]
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._server = subprocess.Popen(
                 [sys.executable, "-P", "-m", "argosy.local.forks", str(theirs.fileno()), self._warm],
-                env={**self._environment, **_SERVERS_OWN, "PYTHONPATH": os.pathsep.join(path)},
+                env={**self._environment, **_SERVERS_OWN, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],

@@ -1,12 +1,18 @@
 """What was found when strangers tried Argosy, by number, and the test that shows it mended.
 
-P: reports from the public. U: as a new user. A: adversarial. A test is `file::name`, below tests/; else it is a habit's
-number.
+G: on a GPU. P: reports from the public. U: as a new user. C: against a checklist. A: adversarial. A test is
+`file::name`, below tests/; else it is a habit's number.
 """
 
 from __future__ import annotations
 
 FINDINGS = {
+    "G tasks share the only GPU of the machine by mistake": (
+        "e2e/test_gpus_of_this_machine.py::test_tasks_that_want_the_only_gpu_run_one_after_the_other"
+    ),
+    "G functions do not find packages on PYTHONPATH": (
+        "unit/local/test_forks.py::test_packages_of_this_process_on_pythonpath_are_found"
+    ),
     "P1 a loop that is left leaves its run running": "R25, R27, R28",
     "P2 sys.exit of a call ends the caller": "R25, R27, R28",
     "P4 the first of several files starts before the last is judged": "R36",
@@ -84,6 +90,19 @@ FINDINGS = {
     ),
     "U25 a simulation at size does not end": (
         "unit/harness/simulation/test_scale.py::test_every_task_is_done_once_in_several_cells_in_spite_of_interruptions"
+    ),
+    "U bad specs: a bound that no one reads": "unit/spec/test_parse.py::test_a_bad_spec_gets_every_fault",
+    "U bad specs: sizes with a unit": (
+        "unit/spec/test_suggestions.py::test_a_size_with_its_unit_is_shown_in_the_fields_own"
+    ),
+    "U bad specs: times and dollars": (
+        "unit/spec/test_suggestions.py::test_dollars_and_a_bare_time_are_shown_as_the_field_takes_them"
+    ),
+    "U bad specs: words of other tools": "unit/spec/test_suggestions.py::test_names_that_other_tools_have_are_known",
+    "U bad specs: a Job of Kubernetes": "unit/spec/test_suggestions.py::test_an_object_of_kubernetes_is_one_fault",
+    "C F1 plain cdk does not work": "stacks/test_plain_cdk.py::test_ls_and_synth_work_in_a_fresh_clone",
+    "C F2 local mode hides what AWS ignores or refuses": (
+        "unit/aws/test_local_definitions.py::test_every_field_that_ecs_has_is_honoured_or_named"
     ),
     "A-A one run closes its queue forever": (
         "scenarios/test_runs_that_never_fit.py::test_it_closes_its_limit_to_no_other_run_and_ends_after_its_patience"

@@ -91,6 +91,16 @@ def test_a_file_of_the_users_folder_hides_no_library(forks: Forks, tmp_path: Pat
         assert fork.stdout.read() == b"(0.0, 0.0, 0.0)\n"
 
 
+def test_packages_of_this_process_on_pythonpath_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "only_there.py").write_text("def begun() -> None:\n    raise SystemExit(7)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    made = Forks("gc.collect", {})
+    fork = made.start("only_there.begun", [], {})
+    with fork.stdin, fork.stdout, fork.stderr:
+        assert fork.wait(PATIENCE_S) == 7
+    made.close()
+
+
 def server_of(fork: Fork) -> int:
     return psutil.Process(fork.pid).ppid()
 
