@@ -46,11 +46,10 @@ def length_faults(data: Mapping[str, Any], items: Sequence[Any] | None = None) -
     is_program = data.get("run") is not None
     limit, whose = (PROGRAM_LIMIT, "a program may have") if is_program else (OVERRIDES_LIMIT, "ECS accepts")
     if length > limit:
-        yield Fault(
-            _culprit(data),
-            f"leads to overrides of up to {length} characters (task {index}); {whose} {limit}:"
-            " put long values into an S3 object and pass its address",
-        )
+        where, advice = _culprit(data), "put long values into an S3 object and pass its address"
+        if any("item" in names_used(uri) for uri in listed_inputs(data)):
+            where, advice = "inputs", "give each task fewer files, or a prefix that ends in /"
+        yield Fault(where, f"leads to overrides of up to {length} characters (task {index}); {whose} {limit}: {advice}")
 
 
 def shortened(override: Mapping[str, Any], address: str) -> tuple[Mapping[str, Any], dict[str, Any] | None]:

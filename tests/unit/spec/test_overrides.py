@@ -39,6 +39,15 @@ def test_a_long_environment_alone_is_too_long_too() -> None:
     assert faults(spec(container=container(environment=environment)))[0].startswith("container: leads to overrides")
 
 
+def test_a_task_with_too_many_files_is_a_fault_of_its_inputs() -> None:
+    files = [f"folder/{number:06d}.jpg" for number in range(6_000)]
+    data = {"version": 1, "name": "n", "run": ["x"], "inputs": ["s3://own/${item}"], "array": {"items": [files[:900]]}}
+    parse_spec(data)
+    [fault] = faults({**data, "array": {"items": [["a.jpg"], files]}})
+    assert fault.startswith("inputs: leads to overrides of up to ")
+    assert fault.endswith("(task 1); a program may have 131072: give each task fewer files, or a prefix that ends in /")
+
+
 def test_items_from_a_file_are_weighed_when_they_are_handed_in() -> None:
     data = spec(container=container("${item}"), array={"itemsFrom": "s3://b/items"})
     assert list(overrides.length_faults(data, ["short"])) == []
