@@ -12,7 +12,7 @@ from argosy.client.progress import TERMINAL
 View = Mapping[str, Any]
 OUTAGE_INTERVAL_S = 3.0
 FAILURES_LIMIT = 20  # in a row: a wait of hours should survive a minute of trouble
-LOCAL_INTERVAL_S, FIRST_LOCAL_S = 0.5, 0.05
+LOCAL_INTERVAL_S, FIRST_LOCAL_S, GROWTH = 0.5, 0.04, 1.5  # a run of one task ends after a tenth of a second
 LOCAL_FAILURES_LIMIT = 3  # local mode is back in seconds, or not at all
 
 
@@ -70,7 +70,7 @@ class PatientLook:
 @dataclass
 class Pauses:
     """Between two requests. Times in seconds; timeout_s None: forever. The first pause is at most `FIRST_LOCAL_S` where
-    requests cost nothing, that is in local mode, and each further one twice as long as the last, up to the interval."""
+    requests cost nothing, that is in local mode, and each further one half as long again, up to the interval."""
 
     now: Callable[[], float]
     sleep: Callable[[float], None]
@@ -87,7 +87,7 @@ class Pauses:
         if left_s <= 0:
             return False
         self.sleep(min(self._next_s, left_s))
-        self._next_s = min(self.interval_s, 2 * self._next_s)
+        self._next_s = min(self.interval_s, GROWTH * self._next_s)
         return True
 
 

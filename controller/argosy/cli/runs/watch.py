@@ -22,6 +22,7 @@ from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL, ProgressRate
 from argosy.client.waiting import (
     FAILURES_LIMIT,
+    FIRST_LOCAL_S,
     LOCAL_FAILURES_LIMIT,
     LOCAL_INTERVAL_S,
     RunPoller,
@@ -53,6 +54,8 @@ def followed(
 ) -> View:
     """The final view, for a command that continues after the end. Ctrl-C ends the command, not the run. delivers: the
     command delivers the results."""
+    if submitted and session.connection.is_loopback:
+        session.tools.sleep(FIRST_LOCAL_S)  # a look at once would only take the controller's time
     try:
         return until_ended(session, run_id, wait_timeout_s, display(session, submitted, delivers))
     except KeyboardInterrupt as stop:
