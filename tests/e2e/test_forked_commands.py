@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.waiting import until
+
 pytestmark = [pytest.mark.deep, pytest.mark.e2e]
+PATIENCE_S = 60.0
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = str(ROOT / "containers/digits/run.yaml")
 ARGOSY = [
@@ -42,7 +45,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
             "from argosy.client.forked_command import take; take(); print('the plain way')",
             "schema",
         ]
-        assert b"the plain way" not in subprocess.run(started, env=usual, capture_output=True, check=True).stdout
+        until(lambda: b"the plain way" not in subprocess.check_output(started, env=usual), PATIENCE_S)
         endpoint = local.stdout.readline().split()[5].decode()
         yield {**usual, "ARGOSY_ENDPOINT_URL": endpoint, "COLUMNS": "70"}
         local.terminate()

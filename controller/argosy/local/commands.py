@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -46,21 +46,26 @@ class ReadyCommands:
         self._path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self._path))
-        self._listener.listen()
-        self._own, self._code = surroundings(), _state_of_code()
+        self._own, self._code = surroundings(), _code()
+        self._state = _state_of(self._code)
         self._forks = forks
-        self._thread = threading.Thread(target=self._serve, name="argosy-commands")
+        self._thread = threading.Thread(target=self._serve, name="argosy-commands", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """No more are started. Those that run continue."""
         self._path.unlink(missing_ok=True)
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
+        with suppress(OSError):  # it is not listening yet
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._thread.join()
         self._listener.close()
 
     def _serve(self) -> None:
-        with suppress(OSError):  # the listener's end
+        with suppress(OSError):  # the listener's end, or that of the server of forks
+            first = self._forks.start("time.tzset", [], {})  # begins once the server has made its imports
+            with first.stdin, first.stdout, first.stderr:
+                first.wait()
+            self._listener.listen()
             while True:
                 connection, _ = self._listener.accept()
                 with connection, suppress(OSError):  # its command starts the plain way
@@ -70,7 +75,7 @@ class ReadyCommands:
         """Raises OSError if the command ends meanwhile, or cannot be started."""
         connection.settimeout(_PATIENCE_S)
         with connection.makefile("rb") as reading:
-            is_same = is_ours(connection) and reading.readline() == self._own and _state_of_code() == self._code
+            is_same = is_ours(connection) and reading.readline() == self._own and _state_of(self._code) == self._state
         if is_same:
             connection.sendall(b"!")
             _, descriptors, *_ = socket.recv_fds(connection, 1, DESCRIPTORS)
@@ -82,9 +87,12 @@ class ReadyCommands:
                     os.close(each)
 
 
-def _state_of_code() -> list[int]:
-    """It changes with a file of Argosy's own, and with what is installed."""
-    modules = (
-        file.stat().st_ctime_ns for at, _, _ in os.walk(ROOT) for file in os.scandir(at) if file.name[-3:] == ".py"
-    )
-    return [max(modules), *(os.stat(each).st_mtime_ns for each in sys.path if os.path.isdir(each))]
+def _code() -> list[str]:
+    """Argosy's modules, and the folders in which packages come and go."""
+    own = (os.path.join(at, name) for at, _, names in os.walk(ROOT) for name in names if name.endswith(".py"))
+    return [*own, *filter(os.path.isdir, sys.path)]
+
+
+def _state_of(code: Sequence[str]) -> list[int]:
+    """It changes with each of them. Raises OSError if one is gone."""
+    return [max(found.st_mtime_ns, found.st_ctime_ns) for found in map(os.stat, code)]

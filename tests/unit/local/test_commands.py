@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
@@ -37,12 +37,25 @@ class Counted(SharedForks):
         forks().send(descriptors)
 
 
+@contextmanager
+def ready(counted: Counted) -> Iterator[ReadyCommands]:
+    made = ReadyCommands(PORT, counted)
+    until(listens, PATIENCE_S)
+    counted.count = 0
+    yield made
+    made.close()
+
+
+def listens() -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(Path(folder()) / str(PORT))) == 0
+
+
 @pytest.fixture
 def server() -> Iterator[Counted]:
     counted = Counted(forks())
-    ready = ReadyCommands(PORT, counted)
-    yield counted
-    ready.close()
+    with ready(counted):
+        yield counted
 
 
 def line(*words: str, flags: Sequence[str] = ()) -> list[str]:
@@ -133,9 +146,9 @@ def test_a_killed_command_leaves_no_fork(server: Counted, tmp_path: Path) -> Non
 
 
 def test_a_command_outlives_the_local_mode_that_forked_it(tmp_path: Path) -> None:
-    ready = ReadyCommands(PORT, Counted(forks()))
-    with reading(tmp_path) as process:
-        ready.close()
+    with ExitStack() as later:
+        with ready(Counted(forks())):
+            process = later.enter_context(reading(tmp_path))
         process.communicate(SPEC.encode(), PATIENCE_S)
         assert process.returncode == 0
 
