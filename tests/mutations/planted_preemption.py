@@ -90,6 +90,14 @@ def attempts_remove_what_is_newer(patch: Patch) -> None:
     patch.setattr(Checkpoints, "_may_remove", lambda self, each: True)
 
 
+@planted("an attempt never sends again what has not changed, and the expiry of checkpoints takes it", check=scenario(
+    "tests.properties.test_checkpoints",
+    "test_what_never_changes_is_sent_again_once_a_day_because_objects_expire_by_their_age",
+))  # fmt: skip
+def nothing_is_renewed(patch: Patch) -> None:
+    patch.setattr(Checkpoints, "_renew", lambda self, now: None)
+
+
 SAVING = trials(frozenset({"interruption"}), checkpoints=1.0)
 
 

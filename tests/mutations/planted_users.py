@@ -10,6 +10,7 @@ from argosy.lifecycle import dependencies, environments
 from argosy.scheduler.services import deployments
 from argosy.scheduler.taking_room import reclaim
 from argosy.sharing import fill
+from argosy.spec import overrides
 from tests.fakes.trials import crowd
 from tests.harness.simulation.faults import kinds_of
 from tests.harness.simulation.plan import TrialPlan
@@ -91,3 +92,10 @@ def ended_runs_are_explained(patch: Patch) -> None:
 ))  # fmt: skip
 def guarantees_wait(patch: Patch) -> None:
     patch.setattr(fill, "_deal_guarantees", lambda dealing, *given: dealing.counts.copy())
+
+
+@planted("the files of a task are measured as one address", check=scenario(
+    "tests.properties.test_shards_properties", "test_no_list_of_inputs_is_longer_than_the_bound"
+))  # fmt: skip
+def files_need_no_room(patch: Patch) -> None:
+    patch.setattr(overrides, "_beside_member", lambda form, values: 0)

@@ -60,15 +60,19 @@ class Bucket:
         return iter([StoredInput(key.removeprefix("s3://b/"), len(body)) for key, body in [*self.kept.items()]])
 
 
-def test_what_never_changes_is_sent_again_once_a_day_because_objects_expire_by_their_age(tmp_path: Path) -> None:
+def test_what_never_changes_is_sent_again_once_a_day_because_objects_expire_by_their_age() -> None:
     def keys(renewed_s: float) -> list[str]:
         """Of the objects that a second save writes."""
-        folder = tmp_path / f"{renewed_s}"
+        with TemporaryDirectory() as above:
+            return saved_again(Path(above), renewed_s)
+
+    def saved_again(above: Path, renewed_s: float) -> list[str]:
+        folder = above / "folder"
         folder.mkdir()
         (folder / "weights").write_text("same")
         bucket = Bucket(lambda: None)
         order = CheckpointOrder(URI, 1, 600.0, renewed_s)
-        saving = Checkpoints(order, folder, tmp_path / "staging", bucket)  # type: ignore[arg-type]
+        saving = Checkpoints(order, folder, above / "staging", bucket)  # type: ignore[arg-type]
         assert saving.save("time") is not None
         bucket.kept.clear()
         saving.save("time")
