@@ -53,6 +53,7 @@ DEADLINES_S = (300.0, 7200.0)
 ATTEMPT_LIMITS_S = (30.0, 240.0)
 RUN_LIMITS_S = (300.0, 3000.0)
 LONG_S = (1800.0, 5400.0)  # duration of the programs that take hours
+FAULTY = 0.5  # at most this share of the indexes of a bad program fail at every attempt
 
 
 def drawn_jobs(faults: Faults, seed: int, tasks: int) -> list[SimulatedJob]:
@@ -109,7 +110,7 @@ class _Draft:
             spec["container"]["command"].append("${part}")
         if self.faults.strikes("own-program"):
             spec |= own_program(spec["container"]["environment"], "stdout" if expects_result else "none")
-        shortest_s, capacity = 20.0, self._capacity()
+        shortest_s, capacity, is_bad = 20.0, self._capacity(), self.faults.strikes("bad-program")
         if self.faults.strikes("tight-budget"):
             shortest_s, longest_s = PAID_S
             capacity |= self._budget(spec, sum(PAID_S) / 2)
@@ -127,7 +128,8 @@ class _Draft:
             tasks,
             shortest_s=shortest_s,
             longest_s=longest_s,
-            failing=self._share("failing") if self.faults.strikes("bad-program") else failing,
+            failing=self._share("failing") if is_bad else failing,
+            faulty=FAULTY * self._share("faulty") if is_bad else 0.0,
             hanging=hanging if hanging > 0.05 else 0.0,
             deaf=draw(0, 0.2),
             unpullable=max(0.0, draw(-0.2, 0.1)),

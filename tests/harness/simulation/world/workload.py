@@ -50,6 +50,7 @@ class SimulatedJob:
     shortest_s: float = 20.0
     longest_s: float = 240.0
     failing: float = 0.0  # attempts that end with code 1
+    faulty: float = 0.0  # indexes whose every attempt ends so
     hanging: float = 0.0  # attempts that never end by themselves
     deaf: float = 0.0  # attempts that ignore SIGTERM
     unpullable: float = 0.0  # attempts whose image cannot be pulled
@@ -126,7 +127,7 @@ class Programs:
             return TaskBehaviour()
         if self._unlucky(job.unpullable, "pull", key):
             return TaskBehaviour(cannot_start="CannotPullContainerError: pull access denied")
-        failed = self._unlucky(job.failing, "fail", key)
+        failed = self._fails(job, key)
         writes = job.expects_result and not failed and not self._unlucky(job.silent, "silent", key)
         return TaskBehaviour(
             duration_s=self._duration_s(job, key),
@@ -151,6 +152,10 @@ class Programs:
             return False
         begins_s, lasts_s = FALLS_ILL_S * self._share("falls ill", key), LONGEST_ILL_S * self._share("for", key)
         return not (self._unlucky(job.ill, "ill", key) and begins_s <= age_s < begins_s + lasts_s)
+
+    def _fails(self, job: SimulatedJob, key: AttemptKey) -> bool:
+        """With some indexes a program fails for ever."""
+        return self._unlucky(job.failing, "fail", key) or self._share("faulty", key._replace(attempt=0)) < job.faulty
 
     def _failure_code(self, job: SimulatedJob, key: AttemptKey) -> int:
         """For a failing attempt: with a user's own program it may be the runner that failed."""
