@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from argosy.client.baking import bake, baked
 from argosy.lifecycle import start_ups
 from argosy.model.attempts import AttemptTable
 from argosy.model.events import TaskSeen
@@ -56,3 +57,22 @@ def failed_pulls_leave_images(patch: Patch) -> None:
         real(state, run, row, replace(seen, started_at=seen.started_at or seen.stopped_at))
 
     patch.setattr(start_ups, "note_start", note_start)
+
+
+@planted(
+    "an instance that bakes an image stays when its command is interrupted",
+    check=scenario("tests.unit.cli.deployment.test_image", "test_ctrl_c_terminates_the_instance", 20.0),
+)
+def bakes_leave_instances(patch: Patch) -> None:
+    patch.setattr(bake, "_terminate", lambda ec2, launched, recipe, order: None)
+
+
+@planted(
+    "an AMI from which instances start is deleted",
+    check=scenario(
+        "tests.unit.cli.deployment.test_image",
+        "test_an_ami_is_listed_and_deleted_with_its_snapshot_unless_instances_start_from_it",
+    ),
+)
+def amis_in_use_are_deleted(patch: Patch) -> None:
+    patch.setattr(baked, "newest_templates", lambda ec2: {})
