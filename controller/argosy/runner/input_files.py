@@ -25,7 +25,8 @@ Placed = tuple[StoredFile, str]  # with its name in $ARGOSY_IN
 
 @dataclass(frozen=True, slots=True)
 class FolderInput:
-    """What one input names of an uploaded folder, by names in $ARGOSY_IN. store: the address that chunks are below."""
+    """The files that one input selects from an uploaded folder, by name in $ARGOSY_IN. store: address prefix of the
+    chunks."""
 
     address: str
     store: str

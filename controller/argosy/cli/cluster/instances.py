@@ -18,7 +18,9 @@ from argosy.model.run_terms import duration_of
 
 def scale(
     session: Session,
-    instances: Annotated[int, typer.Argument(min=0, help="The number; 0 = only what the work needs.")],
+    instances: Annotated[
+        int, typer.Argument(min=0, help="Minimum number of instances; 0 = only what queued work needs.")
+    ],
     types: Annotated[
         list[str] | None,
         typer.Option("--type", metavar="TYPE", help="Count and buy only this type; repeat. [default: any]"),

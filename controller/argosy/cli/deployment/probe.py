@@ -85,7 +85,7 @@ def _fleets(session: Session) -> list[JSON]:
 
 
 def _modify(session: Session, fleet: JSON, **targets: int) -> str:
-    """Sends a resting fleet the targets that it has."""
+    """Sends an idle fleet its current targets again."""
     return refusal(
         session.client("ec2").modify_fleet,
         FleetId=fleet["FleetId"],

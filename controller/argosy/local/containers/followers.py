@@ -22,7 +22,7 @@ MOST_PROGRAMS = 10_000  # that run at once
 
 
 class Following(Protocol):
-    """The data that followers need of one program."""
+    """The data that followers need about one program."""
 
     def follow(self, group: int, work: Callable[[], None]) -> Future[None]:
         """Do this, for a program that has begun as the leader of this process group."""

@@ -51,7 +51,7 @@ class Holding:
 
 
 class Holdings:
-    """The instances on which a run has live attempts, as columns. Single holdings can be replaced."""
+    """The instances on which a run has live attempts, as columns. An instance's row can be replaced by itself."""
 
     def __init__(
         self, instances: Sequence[Instance], share: FloatArray, share_of_all: FloatArray, longest_s: FloatArray
