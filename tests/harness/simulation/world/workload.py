@@ -154,7 +154,7 @@ class Programs:
         return not (self._unlucky(job.ill, "ill", key) and begins_s <= age_s < begins_s + lasts_s)
 
     def _fails(self, job: SimulatedJob, key: AttemptKey) -> bool:
-        """With some indexes a program fails for ever."""
+        """With some indexes a program fails forever."""
         return self._unlucky(job.failing, "fail", key) or self._share("faulty", key._replace(attempt=0)) < job.faulty
 
     def _failure_code(self, job: SimulatedJob, key: AttemptKey) -> int:
