@@ -275,6 +275,11 @@ class Row:
     ceiling: int
     why: str
 
+    @property
+    def lacks_reason(self) -> bool:
+        """Whether the ceiling is above the figure before and the row gives no reason."""
+        return not self.why and self.ceiling > int(self.before.replace(",", ""))
+
 
 def small_modules_of_one_importer(found: Mapping[str, Module]) -> list[str]:
     importers = Counter(name for module in found.values() for name in imported(module, found.keys()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,19 @@ def test_each_figure_is_at_its_ceiling_and_each_row_is_counted() -> None:
         what: (n, table[what].ceiling) for what, n in found.items() if not Figure(what, n).may_be(table[what].ceiling)
     }
     assert wrong == {}, "figure, ceiling: lower a ceiling with `python -m tests.structure --write`, or save the weight"
+
+
+def test_a_ceiling_above_the_figure_before_has_its_reason() -> None:
+    assert [what for what, row in rows(PAGE.read_text(encoding="utf-8")).items() if row.lacks_reason] == []
+
+
+def test_a_row_above_the_figure_before_lacks_a_reason_until_one_is_written() -> None:
+    row = rows("| figure | before | ceiling | why it rose |\n| -- | -- | -- | -- |\n| lines | 1,000 | 1,001 | |\n")[
+        "lines"
+    ]
+    assert row.lacks_reason
+    assert not replace(row, ceiling=1000).lacks_reason
+    assert not replace(row, why="shares of GPUs (issue 29)").lacks_reason
 
 
 @pytest.mark.parametrize(

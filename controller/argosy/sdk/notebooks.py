@@ -7,24 +7,36 @@ kept up to date by its kernel, which replaces the cell's output, and by no scrip
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from copy import copy
 from importlib import import_module
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol, Self
 
 from argosy.client.errors import ArgosyError
 from argosy.figures.document import Figure, Page, Table, Tile
 from argosy.figures.markup import Markup, element, joined
 from argosy.figures.pictures import picture_of
-from argosy.sdk.run import RunHandle
 
 ROWS_SHOWN = 12
 UPDATED_EVERY_S = 2.0  # a page of a run takes several requests
 
 
-def show_live(run: RunHandle | None) -> None:
+class LiveRun(Protocol):
+    """What a cell needs to know of a run: `run.RunHandle`, which imports this module."""
+
+    now: Any
+
+    @property
+    def has_ended(self) -> bool: ...
+
+    def watch(self) -> Iterator[Self]: ...
+
+    def _repr_html_(self) -> str: ...
+
+
+def show_live(run: LiveRun | None) -> None:
     """Show a run in a cell of a notebook, up to date until it has ended. Returns at once.
 
     Raises NotImplementedError where there is none, on which IPython shows something else.
@@ -32,14 +44,14 @@ def show_live(run: RunHandle | None) -> None:
     ipython = sys.modules.get("IPython")
     if run is None or ipython is None or getattr(ipython.get_ipython(), "kernel", None) is None:
         raise NotImplementedError
-    shown = replace(run)  # the caller's stays as of its last refresh
+    shown = copy(run)  # the caller's stays as of its last refresh
     html = import_module("IPython.display").HTML
     cell = import_module("IPython.display").display(html(shown._repr_html_()), display_id=True)
     if not shown.has_ended:
         Thread(target=_follow, args=(shown, cell, html), name="argosy-cell", daemon=True).start()
 
 
-def _follow(run: RunHandle, cell: Any, html: Any) -> None:
+def _follow(run: LiveRun, cell: Any, html: Any) -> None:
     updated_at = run.now()
     with suppress(ArgosyError):  # the cell keeps what it shows
         for look in run.watch():
