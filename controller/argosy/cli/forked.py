@@ -41,20 +41,23 @@ def warm() -> None:
 
 def main() -> None:
     """The command, as it would run in the process that `forked_command.take` was called in."""
-    from argosy.cli.main import main as command
-
-    about, sys.argv = json.loads(sys.argv[1]), sys.argv[2:]
-    sys.modules["__main__"].__package__ = None  # a module's name would go before the command's
-    os.umask(about["umask"])
-    time.tzset()
-    sys.path[:] = about["path"]
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for each in about["ignored"]:
-        signal.signal(each, signal.SIG_IGN)
-    sys.stdin, sys.stdout = (_stream(at, "rw"[at], errors) for at, errors in enumerate(about["errors"]))
-    sys.stderr = _stream(2, "w", "backslashreplace", 1)
     try:
+        from argosy.cli.main import main as command
+
+        about, sys.argv = json.loads(sys.argv[1]), sys.argv[2:]
+        sys.modules["__main__"].__package__ = None  # a module's name would go before the command's
+        os.umask(about["umask"])
+        time.tzset()
+        sys.path[:] = about["path"]
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for each in about["ignored"]:
+            signal.signal(each, signal.SIG_IGN)
+        sys.stdin, sys.stdout = (_stream(at, "rw"[at], errors) for at, errors in enumerate(about["errors"]))
+        sys.stderr = _stream(2, "w", "backslashreplace", 1)
         command()
+    except KeyboardInterrupt:  # before it could handle that: it ends by the signal, as an interpreter does
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     finally:
         _finish()
 

@@ -62,9 +62,13 @@ def surroundings() -> bytes:
     spaces = [os.stat("/"), *(os.stat(f"/proc/self/ns/{name}") for name in ("mnt", "net", "pid", "user", "uts"))]
     limits = [resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")]
     user = os.getresuid(), os.getresgid(), sorted(os.getgroups()), [os.environ.get(name) for name in _READ_BY_IMPORTS]
+    with open("/proc/self/status") as status:  # a sandbox without namespaces has a filter, or fewer rights
+        rights = [line for line in status if line.startswith(("Cap", "NoNewPrivs", "Seccomp:"))]
     chance = os.getpriority(os.PRIO_PROCESS, 0), sorted(os.sched_getaffinity(0))
     python = sys.executable, sys.version, __file__, sys.warnoptions, tuple(sys.flags)
-    return repr((python, user, chance, limits, [(each.st_dev, each.st_ino) for each in spaces])).encode() + b"\n"
+    return (
+        repr((python, user, rights, chance, limits, [(each.st_dev, each.st_ino) for each in spaces])).encode() + b"\n"
+    )
 
 
 def is_usual() -> bool:
