@@ -200,7 +200,7 @@ lint: $(DEV) ## The part of check that needs no Node: all but the templates
 	$(BIN)/lint-imports
 	$(BIN)/hadolint containers/*/Dockerfile
 	$(BIN)/python requirements/export.py --check
-	$(BIN)/python -m pytest -q tests/unit/test_repository.py tests/unit/test_structure.py
+	$(BIN)/python -m pytest -q tests/unit/test_repository.py tests/unit/test_structure.py tests/unit/test_prose.py
 
 format: $(DEV) ## Format the code and repair what lint can repair
 	$(BIN)/ruff format .

@@ -46,9 +46,16 @@ def ruled_out(text: str) -> Iterator[tuple[int, str]]:
         yield from ((number, found.group().lower()) for found in _WORDS.finditer(line))
 
 
-def pages() -> list[Path]:
+_MERGED = re.compile(r"[a-z`)*][.:] -(?: |$)", re.MULTILINE)
+
+
+def texts() -> list[Path]:
     found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in KINDS]
-    return [ROOT / "README.md", *(path for path in found if not KEPT & set(path.parts))]
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *found]
+
+
+def pages() -> list[Path]:
+    return [path for path in texts() if path.name != "CHANGELOG.md" and not KEPT & set(path.parts)]
 
 
 @pytest.mark.parametrize("word", ["Nobody", "is told of it", "dearer", "for him", "It went on", "all the same"])
@@ -70,3 +77,11 @@ def test_documents_code_and_commands_use_plain_words() -> None:
         str(p.relative_to(ROOT)): seen for p in pages() if (seen := list(ruled_out(p.read_text(encoding="utf-8"))))
     }
     assert found == {}, f"docs/style.md; instead: {OUT}"
+
+
+def test_each_item_of_a_list_begins_its_own_line() -> None:
+    """An editor that wraps lines may merge items into one paragraph."""
+    found = {
+        str(p.relative_to(ROOT)): seen for p in texts() if (seen := _MERGED.findall(p.read_text(encoding="utf-8")))
+    }
+    assert found == {}

@@ -4,8 +4,8 @@ One tick works for all runs, in one process and with one commit. An exception th
 others from their commit. So an exception before the commit excludes its cause, and the tick begins again without it:
 
 - A fact is being taken in, and it names an open run: that run is excluded.
-- The fact is a message or a request that names none: the message is excluded, and moves to the dead letters, or the
-request is. - Anything else, such as a decision for all runs together: a search finds the run to exclude (`culprit`).
+- The fact is a message or a request that names none: it is excluded. The message moves to the dead letters.
+- Anything else, such as a decision for all runs together: a search finds the run to exclude (`culprit`).
 
 An exception that none of these explains is raised. For example, `decide` fails at run b of a, b and c. The search finds
 b. The next round suspends b and commits its decisions for a and c. The record of b says why it waits.
