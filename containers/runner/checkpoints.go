@@ -175,7 +175,7 @@ func (c *checkpoints) fetch(ctx context.Context, from address, file savedFile) e
 
 // save the folder unless nothing changed. isSettled: no process writes now. errChanging: it did not rest.
 func (c *checkpoints) save(ctx context.Context, cause string, isSettled bool) error {
-	c.renew(time.Now())
+	c.renew(time.Now(), cause)
 	seen, err := c.scan()
 	if err != nil || len(seen) == 0 || same(seen, c.last) && (cause != "commit" || c.committed) {
 		return err
@@ -227,9 +227,14 @@ func (c *checkpoints) save(ctx context.Context, cause string, isSettled bool) er
 	return c.removeOld(ctx)
 }
 
-// renew forgets once a day what is saved, so that all of it is sent again.
-func (c *checkpoints) renew(now time.Time) {
-	if now.Sub(c.renewedAt) >= renewed {
+// renew forgets once a day what is saved, so that all of it is sent again. A stop leaves little time, so what is due then
+// waits for a day.
+func (c *checkpoints) renew(now time.Time, cause string) {
+	after := renewed
+	if cause == "stop" {
+		after = 2 * renewed
+	}
+	if now.Sub(c.renewedAt) >= after {
 		c.renewedAt, c.last, c.known, c.sent = now, nil, nil, map[string]bool{}
 	}
 }

@@ -27,15 +27,21 @@ func TestARequestIsSignedAsAWSDocuments(t *testing.T) {
 func TestWhatNeverChangesIsSavedAgainOnceADay(t *testing.T) {
 	began := time.Now()
 	c := checkpoints{renewedAt: began, sent: map[string]bool{"a": true}, last: map[string]seenFile{"f": {}}}
-	if c.renew(began.Add(23 * time.Hour)); len(c.sent) != 1 || len(c.last) != 1 {
+	if c.renew(began.Add(23*time.Hour), "time"); len(c.sent) != 1 || len(c.last) != 1 {
 		t.Error("too early")
 	}
-	if c.renew(began.Add(25 * time.Hour)); len(c.sent) != 0 || len(c.last) != 0 {
+	if c.renew(began.Add(25*time.Hour), "stop"); len(c.sent) != 1 {
+		t.Error("a stop leaves little time")
+	}
+	if c.renew(began.Add(25*time.Hour), "time"); len(c.sent) != 0 || len(c.last) != 0 {
 		t.Error("objects expire by their age")
 	}
 	c.sent["a"] = true
-	if c.renew(began.Add(30 * time.Hour)); len(c.sent) != 1 {
+	if c.renew(began.Add(30*time.Hour), "commit"); len(c.sent) != 1 {
 		t.Error("every time")
+	}
+	if c.renew(began.Add(74*time.Hour), "stop"); len(c.sent) != 0 {
+		t.Error("it is due for more than a day")
 	}
 }
 

@@ -95,7 +95,7 @@ def attempts_remove_what_is_newer(patch: Patch) -> None:
     "test_what_never_changes_is_sent_again_once_a_day_because_objects_expire_by_their_age",
 ))  # fmt: skip
 def nothing_is_renewed(patch: Patch) -> None:
-    patch.setattr(Checkpoints, "_renew", lambda self, now: None)
+    patch.setattr(Checkpoints, "_renew", lambda self, now, cause: None)
 
 
 SAVING = trials(frozenset({"interruption"}), checkpoints=1.0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,6 +82,28 @@ def test_what_never_changes_is_sent_again_once_a_day_because_objects_expire_by_t
 
     assert keys(CheckpointOrder(URI, 1, 0.0).renewed_s) == []
     assert keys(0.0) == ["1/files", "1"]
+
+
+def test_a_stop_which_leaves_little_time_sends_again_only_what_is_due_for_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [2e9]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "weights").write_text("same")
+    order, bucket = CheckpointOrder(URI, 1, 600.0), Bucket(lambda: None)
+    saving = Checkpoints(order, tmp_path / "folder", tmp_path / "staging", bucket)  # type: ignore[arg-type]
+    saving.save("time")
+    for days, cause, is_sent in (
+        (1.5, "stop", False),
+        (1.6, "commit", True),
+        (2.5, "time", False),
+        (3.7, "stop", True),
+    ):
+        now[0] = 2e9 + days * 86_400
+        bucket.kept.clear()
+        saving.save(cause)
+        assert any("/files/" in key for key in bucket.kept) is is_sent, days
 
 
 class World:

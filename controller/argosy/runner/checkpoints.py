@@ -119,7 +119,7 @@ class Checkpoints:
 
     def save(self, cause: str, *, is_settled: bool = True) -> CheckpointRecord | None:
         """Save the folder unless nothing changed. is_settled: no process writes now. Raises CheckpointChanged, too."""
-        self._renew(time.time())
+        self._renew(time.time(), cause)
         seen = self._scan(self._folder)
         if not seen or (seen == self._last and (cause != "commit" or self.committed)):
             return None
@@ -139,9 +139,10 @@ class Checkpoints:
         self._remove_old()
         return record
 
-    def _renew(self, now: float) -> None:
-        """Once a day, forget what is saved, so that all of it is sent again: objects expire by their age."""
-        if now - self._renewed_at >= self._order.renewed_s:
+    def _renew(self, now: float, cause: str) -> None:
+        """Once a day, forget what is saved, so that all of it is sent again: objects expire by their age. A stop leaves
+        little time, so what is due then waits for a day."""
+        if now - self._renewed_at >= self._order.renewed_s * (2 if cause == "stop" else 1):
             self._renewed_at, self._last, self._known, self._sent = now, {}, {}, set()
 
     def use(self, objects: Objects) -> None:
