@@ -15,7 +15,7 @@ from argosy.ui.pages import Pages
 from tests.chromium import tab
 from tests.fakes.cli import RUN_ID
 from tests.fakes.histories import history
-from tests.fakes.looks import looks
+from tests.fakes.reader import reader
 
 pytestmark = pytest.mark.benchmark
 
@@ -39,7 +39,7 @@ def test_a_report_of_full_size_is_drawn_within_a_second(tmp_path: Path) -> None:
 
 
 def test_a_refresh_of_full_size_takes_little_of_the_server() -> None:
-    shown = looks(INSTANCES, ATTEMPTS)
+    shown = reader(INSTANCES, ATTEMPTS)
     moment = [0.0]
     shown.now = lambda: moment[0]
     pages, took = Pages(shown, Guard(), "argosy"), []

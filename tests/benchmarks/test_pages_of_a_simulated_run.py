@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from argosy.ui.deployment_reader import DeploymentReader
 from argosy.ui.guard import Guard
-from argosy.ui.looks import Looks
 from argosy.ui.pages import Pages
 from argosy.ui.serving import serving
 from tests.chromium import Tab, tab
-from tests.fakes.looks import Reached
+from tests.fakes.reader import Reached
 from tests.harness.simulation.scale.asking import ask
 from tests.harness.simulation.scale.run import ScaleRun, Size
 
@@ -75,12 +75,12 @@ def refreshed_ms(run: ScaleRun, path: str) -> list[int]:
     """The server's time, if every cached answer has expired; the api's time is left out."""
     api, moment, took = Api(run), [run.timeline.now], []
     access: Any = Reached(api, None)
-    looks = Looks(access, lambda: moment[0])
-    pages = Pages(looks, Guard(), "argosy")
+    reader = DeploymentReader(access, lambda: moment[0])
+    pages = Pages(reader, Guard(), "argosy")
     for _ in range(TIMES):
         moment[0] += 3600.0
         began, before = time.process_time(), api.seconds
-        page = looks.cluster() if path == "/cluster" else looks.run(run.job.run_id)
+        page = reader.cluster() if path == "/cluster" else reader.run(run.job.run_id)
         pages.changes(page, "")
         took.append(round(1000 * (time.process_time() - began - (api.seconds - before))))
     return sorted(took)
@@ -88,7 +88,7 @@ def refreshed_ms(run: ScaleRun, path: str) -> list[int]:
 
 def drawn_ms(browser: Tab, run: ScaleRun, path: str) -> list[int]:
     access: Any = Reached(Api(run), None)
-    with serving(Looks(access, run.timeline.clock), "argosy", path) as address:
+    with serving(DeploymentReader(access, run.timeline.clock), "argosy", path) as address:
         browser.open(address)
         found = []
         for _ in range(TIMES):

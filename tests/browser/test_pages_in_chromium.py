@@ -26,13 +26,13 @@ from argosy.figures.schedules import schedule_page, schedules_page
 from argosy.figures.services import services_page
 from argosy.figures.spending import cost_page
 from argosy.model.state import State
-from argosy.ui.looks import Looks
+from argosy.ui.deployment_reader import DeploymentReader
 from argosy.ui.serving import serving
 from tests.chromium import Tab, tab
 from tests.fakes.cli import NOW, RUN_ID, run_view, tasks
 from tests.fakes.environments import RUN, RUN_3, created, environment, in_use, live_tasks
 from tests.fakes.histories import cluster_history, history
-from tests.fakes.looks import PLAN, looks
+from tests.fakes.reader import PLAN, reader
 from tests.fakes.schedule_views import fire, schedule
 from tests.fakes.sharing import alone, in_full, queue, sharing
 from tests.harness.simulation.campaign_page import campaign_page
@@ -77,10 +77,10 @@ def page(browser: Tab) -> Tab:
 
 
 @contextmanager
-def site(page: Tab, shown: Looks | None = None, path: str = "/") -> Iterator[str]:
+def site(page: Tab, shown: DeploymentReader | None = None, path: str = "/") -> Iterator[str]:
     """The address without a path; the browser has the cookie."""
     first, _, query = path.partition("?")
-    with serving(shown or looks(), "argosy in us-east-1", first) as address:
+    with serving(shown or reader(), "argosy in us-east-1", first) as address:
         page.open(address)
         if query:
             page.open(f"{address.partition('?')[0]}?{query}")
@@ -150,7 +150,7 @@ def pages_of_every_state() -> dict[str, Page]:
     view["failureGroups"] = kinds
     said = [replace(each, said=f"{HOSTILE} {'y' * 300}") for each in kinds_of(view)]
     open_run = {**view, "status": "RUNNING", "stoppedAt": None, "waiting": "no capacity", "statusReason": "r" * 300}
-    reply = looks().access.api.cluster_columns()
+    reply = reader().access.api.cluster_columns()
     nothing = {"instances": in_columns({"instances": []})["instances"], "attempts": at_work(State(), {})}
     empty = {**reply, "fleets": [], **nothing}
     none = {"low": None, "expected": None, "high": None}
@@ -242,7 +242,7 @@ def test_markup_that_slipped_into_a_report_could_not_run(page: Tab, tmp_path: Pa
 
 def test_a_page_follows_the_run_and_what_was_opened_stays_open(page: Tab) -> None:
     moment = [0.0]
-    shown = Looks(looks().access, lambda: moment[0])
+    shown = DeploymentReader(reader().access, lambda: moment[0])
     api: Any = shown.access.api
     with site(page, shown, f"/runs/{RUN_ID}"):
         page.until(DRAWN)
@@ -267,7 +267,7 @@ def test_a_page_follows_the_run_and_what_was_opened_stays_open(page: Tab) -> Non
 
 def test_a_log_follows_its_task_until_the_reader_scrolls_up(page: Tab) -> None:
     moment, said = [0.0], [f"line {row}" for row in range(400)]
-    shown = Looks(looks().access, lambda: moment[0])
+    shown = DeploymentReader(reader().access, lambda: moment[0])
     box = "document.querySelector('#log .scroll')"
     at_end = f"{box}.scrollTop + {box}.clientHeight >= {box}.scrollHeight - 4"
 
@@ -291,7 +291,7 @@ def test_a_log_follows_its_task_until_the_reader_scrolls_up(page: Tab) -> None:
 
 
 def test_a_run_is_retried_from_its_page_by_two_clicks(page: Tab) -> None:
-    shown = looks()
+    shown = reader()
     api: Any = shown.access.api
     with site(page, shown, f"/runs/{RUN_ID}"):
         page.value("document.querySelector('a.act').click()")

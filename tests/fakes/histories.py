@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from argosy.api.cluster.timeline import Course, course_view
+from argosy.api.cluster.timeline import ClusterHistory, history_view
 from argosy.api.views import iso
 from argosy.figures.history import stored
-from argosy.model.cluster_course import EVERY_S, ClusterSample, PlacedOrder, PoolCount
+from argosy.model.cluster_history import EVERY_S, ClusterSample, PlacedOrder, PoolCount
 from tests.fakes.cli import ended, tasks
 
 JSON = dict[str, Any]
@@ -232,4 +232,4 @@ def cluster_history(samples: int, seed: int = 0, orders: int = 40) -> JSON:
         PlacedOrder(each.at, pools[int(rng.integers(len(pools)))], "spot", int(rng.integers(1, 50)), 0.07, (1,), "why")
         for each in found[:: max(1, samples // max(1, orders))][:orders]
     ]
-    return course_view(Course(None, found, bought, 0), ORIGIN, at)
+    return history_view(ClusterHistory(None, found, bought, 0), ORIGIN, at)

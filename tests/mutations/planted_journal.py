@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from argosy.engine.tick import Engine
-from argosy.lifecycle import cluster_course
+from argosy.lifecycle import cluster_history
 from argosy.model.journal import capacity, tasks
 from argosy.model.journal import tasks as ranges_module
 from argosy.model.journal.stored import CHANGES, JournalItem, Place
@@ -89,14 +89,14 @@ def readers_skip_half_a_commit(patch: Patch) -> None:
 
 @planted("the cluster is sampled once, and never again", "interruption")
 def the_cluster_is_sampled_once(patch: Patch) -> None:
-    patch.setattr(cluster_course, "EVERY_S", 1e9)
+    patch.setattr(cluster_history, "EVERY_S", 1e9)
 
 
 @planted("a sample of the cluster leaves out the tasks that run", "interruption")
 def samples_leave_out_what_runs(patch: Patch) -> None:
-    patch.setattr(cluster_course, "_RUNNING", ())
+    patch.setattr(cluster_history, "_RUNNING", ())
 
 
 @planted("what was ordered is not noted", "interruption")
 def orders_are_not_noted(patch: Patch) -> None:
-    patch.setattr(cluster_course, "_orders", lambda state, now: [])
+    patch.setattr(cluster_history, "_orders", lambda state, now: [])

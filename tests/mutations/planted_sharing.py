@@ -11,7 +11,7 @@ import numpy as np
 from argosy.lifecycle import apply as apply_module
 from argosy.market import on_demand
 from argosy.market.limits import Headroom
-from argosy.model.cluster_course import EVERY_S
+from argosy.model.cluster_history import EVERY_S
 from argosy.model.inbox import SharingRequest
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
@@ -58,20 +58,20 @@ def level_without_launches(patch: Patch) -> None:
     BY_HAND, "test_no_run_waits_for_a_limit_that_it_does_not_need"
 ))  # fmt: skip
 def limit_closed_for_all(patch: Patch) -> None:
-    real = fill._Dealing._give_ties
+    real = fill._Allotment._give_ties
 
     def give_ties(self: Any, counts: IntArray) -> None:
         real(self, counts)
         self.closed = self.closed | self.closed.any()
 
-    patch.setattr(fill._Dealing, "_give_ties", give_ties)
+    patch.setattr(fill._Allotment, "_give_ties", give_ties)
 
 
 @planted("no limit is ever closed: small tasks overtake a large one", check=scenario(
     BY_HAND, "test_a_large_task_is_not_overtaken_by_small_ones_in_its_limit"
 ))  # fmt: skip
 def small_starve_large(patch: Patch) -> None:
-    real = fill._Dealing._give_ties
+    real = fill._Allotment._give_ties
 
     def give_ties(self: Any, counts: IntArray) -> None:
         before = self.counts.sum()
@@ -79,7 +79,7 @@ def small_starve_large(patch: Patch) -> None:
         if self.counts.sum() == before and self.closed.any():  # what did not fit is passed over, and others go on
             self.takes = np.where((self.takes > self.free).any(axis=1)[:, None], self.takes, 0)
 
-    patch.setattr(fill._Dealing, "_give_ties", give_ties)
+    patch.setattr(fill._Allotment, "_give_ties", give_ties)
 
 
 @planted("ties go by a hash instead of the sharers' order", check=ORACLE)
@@ -277,7 +277,7 @@ def dollars_are_no_limit(patch: Patch) -> None:
     CAPS, "test_a_guarantee_is_served_before_the_weights"
 ))  # fmt: skip
 def guarantee_served_last(patch: Patch) -> None:
-    patch.setattr(fill, "_deal_guarantees", lambda dealing, *given: dealing.counts.copy())
+    patch.setattr(fill, "_allot_guarantees", lambda allotment, *given: allotment.counts.copy())
 
 
 @planted("what is not lent is lent", check=scenario(

@@ -91,7 +91,7 @@ def ended_runs_are_explained(patch: Patch) -> None:
     "tests.simulation.test_sharing", "with_guarantees", range(1, 4)
 ))  # fmt: skip
 def guarantees_wait(patch: Patch) -> None:
-    patch.setattr(fill, "_deal_guarantees", lambda dealing, *given: dealing.counts.copy())
+    patch.setattr(fill, "_allot_guarantees", lambda allotment, *given: allotment.counts.copy())
 
 
 @planted("the files of a task are measured as one address", check=scenario(

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.lifecycle.user_requests import update_run as update
 from argosy.model.inbox import UpdateRequest
-from argosy.model.purchases import Stance, Steering
+from argosy.model.purchases import PurchaseChoice, Stance
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from tests.builders import NOW, RUN_ID, prepared, state_with, submitted
@@ -136,7 +136,7 @@ def test_by_another_deadline_a_run_that_was_late_may_be_in_time() -> None:
     for before, after in ((Stance.FIRM, Stance.ON_DEMAND), (Stance.SPOT, Stance.SPOT)):
         state = state_with(submitted(capacity={"deadline": "1h"}), prepared())
         run = state.runs[RUN_ID]
-        run.steering = Steering(before, NOW, "even so it is late", late=True)
+        run.steering = PurchaseChoice(before, NOW, "even so it is late", late=True)
         update(state, UpdateRequest(RUN_ID, NOW, {"priority": 1}))
         assert run.steering.late
         update(state, UpdateRequest(RUN_ID, NOW, {"deadline": "2027-01-15T18:00:00+00:00"}))

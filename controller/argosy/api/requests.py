@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from argosy.model.cluster_course import KEPT_S
+from argosy.model.cluster_history import KEPT_S
 from argosy.model.instances import InstanceStatus
 from argosy.model.journal.lines import SUBJECTS, LineType
 from argosy.model.journal.stored import Place
@@ -223,7 +223,7 @@ class ListChanges(Strict):
 
 
 class DescribeHistory(Strict):
-    """A run's course: its samples, orders and instances, page by page."""
+    """A run's history: its samples, orders and instances, page by page."""
 
     action: Literal["DescribeHistory"]
     run_id: str

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.aws import cell_records
-from argosy.aws.shutdown import ec2_client, standing
+from argosy.aws.shutdown import billable_capacity, ec2_client
 
 MOST_NAMED = 3  # instances and fleets in a message: CloudFormation cuts a reason off at about 4 KB
 
@@ -83,7 +83,7 @@ def _leave_out(home: Home, region: str, closed: str | None) -> None:
 
 
 def _refuse_if_in_use(home: Home, region: str) -> None:
-    found = standing(home.ec2(region), home.stage)
+    found = billable_capacity(home.ec2(region), home.stage)
     if not (found.instances or found.fleets):
         return
     raise CellInUse(

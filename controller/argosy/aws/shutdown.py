@@ -84,18 +84,18 @@ def free(ec2: Any, stage: str, *, settle: bool = False) -> Freed:
 
 
 @dataclass(frozen=True)
-class Standing:
+class BillableCapacity:
     """The ids of instances that still cost money, or would."""
 
     instances: tuple[str, ...]
     fleets: tuple[str, ...]  # with a target above 0
 
 
-def standing(ec2: Any, stage: str) -> Standing:
+def billable_capacity(ec2: Any, stage: str) -> BillableCapacity:
     """The work that `free` would have to do. Changes nothing. Raises ClientError."""
     fleets = _fleets(ec2, stage)
     mine = _launchers(ec2, stage, fleets)
-    return Standing(
+    return BillableCapacity(
         instances=tuple(each["InstanceId"] for each in _instances(ec2, stage) if _is_ours(each, mine)),
         fleets=tuple(each["FleetId"] for each in fleets if each["FleetState"] in _STEERABLE and _target(each) > 0),
     )

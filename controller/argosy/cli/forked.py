@@ -15,7 +15,12 @@ from contextlib import suppress
 from typing import IO
 
 ROOMS = ("argosy.cli", "argosy.client")
-LATE = ("argosy.api.admission.specs", "argosy.ui.looks", "encodings.idna", "numpy.ma")  # which functions import
+LATE = (
+    "argosy.api.admission.specs",
+    "argosy.ui.deployment_reader",
+    "encodings.idna",
+    "numpy.ma",
+)  # which functions import
 SERVICES = ("ec2", "ecs", "lambda", "logs", "s3", "ssm")  # that commands call
 
 

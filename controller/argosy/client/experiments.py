@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.client.access import Access
 from argosy.client.errors import ArgosyError
-from argosy.client.steering import interrupt, tasks_on
+from argosy.client.local_requests import interrupt, tasks_on
 from argosy.model.arns import cell_of
 
 SETTING = "allowInterrupt"
@@ -29,7 +29,7 @@ def give_notice(
     access: Access, view: Mapping[str, Any], chosen: Mapping[str, Any], notice_s: float, sleep: Callable[[float], None]
 ) -> list[int]:
     """A spot notice for the instance of a running task; the tasks of the run that get SIGTERM. view: DescribeRun with
-    its tasks; notice_s: in local mode. Raises SteeringRefused, NotInterrupted, and AWS's refusals."""
+    its tasks; notice_s: in local mode. Raises LocalRequestRefused, NotInterrupted, and AWS's refusals."""
     instance = str(chosen["instance"])
     if access.connection.is_loopback:
         return interrupt(access.connection, view, instance, notice_s)

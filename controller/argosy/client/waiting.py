@@ -13,7 +13,14 @@ View = Mapping[str, Any]
 OUTAGE_INTERVAL_S = 3.0
 FAILURES_LIMIT = 20  # in a row: a wait of hours should survive a minute of trouble
 LOCAL_INTERVAL_S, FIRST_LOCAL_S, GROWTH = 0.5, 0.04, 1.5  # a run of one task ends after a tenth of a second
+LOCAL_PROGRAM_S = 0.25  # the interval of programs, which may submit the next run at once
 LOCAL_FAILURES_LIMIT = 3  # local mode is back in seconds, or not at all
+AWS_INTERVAL_S = 3.0  # each request is one Lambda invocation: about $0.000001
+
+
+def interval_of(is_local: bool, local_s: float = LOCAL_INTERVAL_S) -> tuple[float, int]:
+    """Seconds between two requests, and how many of them may fail in a row."""
+    return (local_s, LOCAL_FAILURES_LIMIT) if is_local else (AWS_INTERVAL_S, FAILURES_LIMIT)
 
 
 class WaitTimedOut(ArgosyError):

@@ -11,7 +11,7 @@ import copy
 import hashlib
 
 from argosy.engine.bounds import begin_all
-from argosy.lifecycle import cluster_course, series
+from argosy.lifecycle import cluster_history, series
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.hosts import measure
 from argosy.lifecycle.pools import close_cells
@@ -70,7 +70,7 @@ def conclude(
     actions = begin_all(moment, decide(moment, switches.deployment is None, functions, roster), deletions)
     measure(moment.state)
     series.sample(moment.state, moment.now, moment.policy, deletions)
-    cluster_course.note(moment.state, moment.now)
+    cluster_history.note(moment.state, moment.now)
     return actions
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.figures import svg
-from argosy.figures.course import bought, course_figures
+from argosy.figures.cluster_history import bought, history_figures
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.headroom import said_headroom
 from argosy.figures.history import stored
@@ -82,8 +82,8 @@ View = Mapping[str, Any]
 _AXES = (("CPU", "cpu"), ("Memory", "memory"), ("GPU", "gpu"))
 
 
-def cluster_page(view: View, course: View | None = None, facts: Sequence[tuple[str, Content]] = ()) -> Page:
-    """view: DescribeCluster's reply, with its instances and their tasks as columns. course: its `history`, None if the
+def cluster_page(view: View, history: View | None = None, facts: Sequence[tuple[str, Content]] = ()) -> Page:
+    """view: DescribeCluster's reply, with its instances and their tasks as columns. history: its `history`, None if the
     deployment keeps none.
     """
     instances, at_work = instances_of(view)
@@ -94,11 +94,11 @@ def cluster_page(view: View, course: View | None = None, facts: Sequence[tuple[s
         tiles=list(_tiles(view, instances)),
         figures=[
             _map(instances, at_work),
-            *course_figures(course),
+            *history_figures(history),
             _orders(view, instances),
             _without_work(view),
             *_shared_gpus(view, instances, at_work),
-            *bought(course),
+            *bought(history),
             _list(instances, at_work),
         ],
     )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from argosy.client.local_requests import NOTICE_S, running_task
 from argosy.client.progress import CANCELLING, TERMINAL
-from argosy.client.steering import NOTICE_S, running_task
 from argosy.figures.document import Figure, Page
 from argosy.figures.markup import Markup, element
 from argosy.figures.numbers import counted

@@ -110,7 +110,7 @@ _COLOURS = ("0", "5", "3", "7")  # of revisions, in turn: none of those that mea
 @dataclass(frozen=True, slots=True)
 class ServiceSeen:
     """What is known of an environment besides its own view, by the number of a revision. tasks: of ListTasks, those
-    that are alive or wait. tasks_left: how many more there are. courses: DescribeHistory's replies. failures: of the
+    that are alive or wait. tasks_left: how many more there are. histories: DescribeHistory's replies. failures: of the
     latest deployments. pools: `c5.large in us-east-1a, spot`, by instance. explained: why tasks of the target wait.
     now: epoch seconds.
     """
@@ -118,7 +118,7 @@ class ServiceSeen:
     now: float
     tasks: Mapping[int, Sequence[View]] = field(default_factory=dict)
     tasks_left: int = 0
-    courses: Mapping[int, View] = field(default_factory=dict)
+    histories: Mapping[int, View] = field(default_factory=dict)
     failures: Mapping[int, Sequence[FailuresAlike]] = field(default_factory=dict)
     pools: Mapping[str, str] = field(default_factory=dict)
     explained: View | None = None
@@ -192,11 +192,11 @@ def _has_earlier(view: View) -> bool:
 def _over_time(view: View, seen: ServiceSeen) -> Figure:
     """Tasks that start or run, a colour for each revision: how one replaced another."""
     key, title = "over-time", "Tasks over time, by revision"
-    courses = {number: each["series"] for number, each in sorted(seen.courses.items()) if each.get("series")}
-    if not courses:
+    histories = {number: each["series"] for number, each in sorted(seen.histories.items()) if each.get("series")}
+    if not histories:
         return Figure(key, title, empty="Nothing has been recorded yet: the first samples arrive within a minute.")
     present = {each["revision"]: float(each["running"]) for each in view["revisions"]}
-    found = {number: _changes(each, present.get(number, 0.0), seen.now) for number, each in courses.items()}
+    found = {number: _changes(each, present.get(number, 0.0), seen.now) for number, each in histories.items()}
     at = np.unique(np.concatenate([*(moments for moments, _ in found.values()), [seen.now]]))
     rows = {number: _held(*each, at) for number, each in found.items()}
     most = float(np.sum(list(rows.values()), axis=0).max())

@@ -13,7 +13,7 @@ from argosy.lifecycle.setbacks import carried_out
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
 from argosy.model.program_versions import ProgramVersion
-from argosy.model.purchases import UNSTEERED
+from argosy.model.purchases import INITIAL_CHOICE
 from argosy.model.runs import Run, RunStatus, TaskStretch
 from argosy.model.setbacks import LASTING
 from argosy.model.state import State
@@ -47,7 +47,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
     run.retries += 1
     run.status, run.status_reason, run.waiting = RunStatus.SUBMITTED, "", ""
     run.cancelled, run.stopped_at, run.capped_at, run.unaffordable_since = False, 0.0, 0.0, 0.0
-    run.reopened_at, run.steering = request.requested_at, UNSTEERED
+    run.reopened_at, run.steering = request.requested_at, INITIAL_CHOICE
     run.task_definition, run.prepare_after = "", 0.0  # this also removes the marker
     run.failures.clear()
     run.manifest_bounds.clear()

@@ -18,7 +18,7 @@ from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
-from argosy.model.purchases import Stance, Steering
+from argosy.model.purchases import PurchaseChoice, Stance
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -36,8 +36,8 @@ def purchases(run: Run, moment: Moment) -> frozenset[Purchase]:
     return frozenset({Purchase.SPOT if stance is Stance.SPOT else Purchase.ON_DEMAND})
 
 
-def steered(run: Run, moment: Moment, is_short: bool | None = None) -> Steering:
-    """The run's steering from now on. is_short: whether its tasks wait while spot is short; None = unchanged, also
+def steered(run: Run, moment: Moment, is_short: bool | None = None) -> PurchaseChoice:
+    """The run's choice from now on. is_short: whether its tasks wait while spot is short; None = unchanged, also
     after they have just been given another chance."""
     now, policy = moment.now, moment.policy
     before = _noted(run, now, is_short)
@@ -70,8 +70,8 @@ def steered(run: Run, moment: Moment, is_short: bool | None = None) -> Steering:
     )
 
 
-def _noted(run: Run, now: float, is_short: bool | None) -> Steering:
-    """The run's steering, updated for time and market."""
+def _noted(run: Run, now: float, is_short: bool | None) -> PurchaseChoice:
+    """The run's choice, updated for time and market."""
     before = run.steering
     late = run.deadline_at is not None and now > run.deadline_at and not run.complete
     short_since = before.short_since
@@ -80,7 +80,7 @@ def _noted(run: Run, now: float, is_short: bool | None) -> Steering:
     return replace(before, late=before.late or late, short_since=short_since)
 
 
-def _stance(run: Run, moment: Moment, progress: Progress | None, before: Steering) -> Stance:
+def _stance(run: Run, moment: Moment, progress: Progress | None, before: PurchaseChoice) -> Stance:
     if _is_costly(run, moment.state):
         return Stance.FIRM
     now = moment.now
@@ -117,7 +117,7 @@ def _is_worth_a_try(run: Run, state: State, now: float, policy: Policy) -> bool:
     return any(pool.short_until <= now and tasks_in(pool, run, policy) for pool in state.pools.values())
 
 
-def _has_waited(run: Run, before: Steering, now: float, policy: Policy) -> bool:
+def _has_waited(run: Run, before: PurchaseChoice, now: float, policy: Policy) -> bool:
     """Whether its tasks have waited long enough for spot. After a first shortage, the next try ends sooner."""
     patience_s = run.terms.fallback_wait_s
     if before.falls and patience_s < math.inf:
@@ -125,7 +125,7 @@ def _has_waited(run: Run, before: Steering, now: float, policy: Policy) -> bool:
     return bool(before.short_since) and now - before.short_since >= patience_s
 
 
-def _reason(stance: Stance, progress: Progress | None, before: Steering, now: float) -> str:
+def _reason(stance: Stance, progress: Progress | None, before: PurchaseChoice, now: float) -> str:
     since = f"on-demand since {hour_and_minute(now)}"
     if progress is None or progress.slack_s >= max(progress.reserve_s, progress.margin_s):
         waited_s = now - before.short_since if before.short_since else 0.0

@@ -12,7 +12,7 @@ from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.failure_texts import ReadFailures
 from argosy.model.host_care import ReadConsole, SetHostStatus
 from argosy.model.pools import OrderNote
-from argosy.model.purchases import Steering
+from argosy.model.purchases import PurchaseChoice
 from argosy.model.services.environments import DeploymentStatus
 from argosy.model.services.targets import TargetPlace
 
@@ -200,7 +200,7 @@ class Steer:
     """Buy spot or on-demand for the run from now on, for the reason given. No effect outside."""
 
     run_id: str
-    steering: Steering
+    steering: PurchaseChoice
 
 
 @dataclass(frozen=True, slots=True)

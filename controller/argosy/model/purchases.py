@@ -42,7 +42,7 @@ class Stance(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Steering:
+class PurchaseChoice:
     """The stance of a run, and the times that the choice of its stance depends on. Epoch seconds, 0 = never."""
 
     stance: Stance = Stance.SPOT
@@ -54,10 +54,10 @@ class Steering:
     late: bool = False  # the deadline has passed
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Steering:
+    def from_json(cls, record: Mapping[str, Any]) -> PurchaseChoice:
         """Unknown members are ignored, missing ones have their defaults. Raises ValueError for an unknown stance."""
         known = {field.name: record[field.name] for field in fields(cls) if field.name in record}
         return cls(**{**known, "stance": Stance(known.get("stance", Stance.SPOT))})
 
 
-UNSTEERED = Steering()
+INITIAL_CHOICE = PurchaseChoice()

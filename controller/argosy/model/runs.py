@@ -16,7 +16,7 @@ from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance
 from argosy.model.money.costs import Costs
 from argosy.model.program_versions import ProgramVersion, submitted_version
-from argosy.model.purchases import UNSTEERED, Steering
+from argosy.model.purchases import INITIAL_CHOICE, PurchaseChoice
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import SERVICE_GROUP, Changes, Port, RunTerms, all_bits, changed
 from argosy.model.series import Series
@@ -61,7 +61,7 @@ class RunFacts(NamedTuple):
     halted: bool
     cancelled: bool
     is_capped: bool
-    steering: Steering
+    steering: PurchaseChoice
     retries: int
     task_count: int
     was_suspended: bool = False
@@ -133,7 +133,7 @@ class Run:
     series: Series = field(default_factory=Series)  # stored as a separate document
     waiting: str = ""
     unaffordable_since: float = 0.0  # since when its hourly cap is below the cheapest instance; 0 = it is not
-    steering: Steering = UNSTEERED  # between spot and on-demand
+    steering: PurchaseChoice = INITIAL_CHOICE  # between spot and on-demand
     reopened_at: float = 0.0  # durations of deadline and run count from here; 0 = from its submission
     retries: int = 0  # how often it was reopened
     changes: dict[str, Any] = field(default_factory=dict)  # the users' changes to the spec (`run_terms.Changes`)

@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey, AttemptTable
-from argosy.model.cluster_course import ClusterSample, PlacedOrder
+from argosy.model.cluster_history import ClusterSample, PlacedOrder
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, Purchase, pool_key

@@ -12,9 +12,8 @@ from typing import Any
 from argosy.client.access import Access
 from argosy.client.deploying import UNDER_WAY, followed, since
 from argosy.client.errors import ArgosyError
-from argosy.client.waiting import PatientLook, Pauses
+from argosy.client.waiting import LOCAL_PROGRAM_S, PatientLook, Pauses, interval_of
 from argosy.sdk.errors import explained
-from argosy.sdk.looking import interval_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ class DeploymentHandle:
         """This deployment after each refresh, until it has ended, and its roll-back too. timeout: seconds. Raises
         `argosy.WaitTimedOut`, and ArgosyError if no deployment answers for a minute.
         """
-        interval_s, limit = interval_of(self.access)
+        interval_s, limit = interval_of(self.access.connection.is_loopback, LOCAL_PROGRAM_S)
         look = PatientLook(lambda: self.access.api.environment(self.environment), self.sleep, failures_limit=limit)
         with explained():
             for view, _ in followed(self.begun, look, Pauses(self.now, self.sleep, interval_s, timeout)):

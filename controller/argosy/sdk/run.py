@@ -18,9 +18,8 @@ from argosy.client.errors import ArgosyError, InvalidInput, error_code
 from argosy.client.logs import LogStream, stream_of
 from argosy.client.progress import TERMINAL
 from argosy.client.task_indexes import stretches
-from argosy.client.waiting import RunPoller
+from argosy.client.waiting import LOCAL_PROGRAM_S, RunPoller, interval_of
 from argosy.sdk.errors import RunFailed, explained
-from argosy.sdk.looking import interval_of
 from argosy.sdk.results import TaskResult, copied_results, frame_of, results_of, rows_of_run
 
 
@@ -131,7 +130,7 @@ class RunHandle:
         ArgosyError if no
         deployment answers for a minute.
         """
-        interval_s, limit = interval_of(self.access)
+        interval_s, limit = interval_of(self.access.connection.is_loopback, LOCAL_PROGRAM_S)
         poller = RunPoller(self.access.api.describe, self.now, self.sleep, interval_s, failures_limit=limit)
         with explained():
             for view in poller.views(self.id, timeout):
@@ -277,11 +276,11 @@ class RunHandle:
         return file
 
     def _page(self) -> Any:
-        from argosy.ui.looks import Looks, NoSuchPage
+        from argosy.ui.deployment_reader import DeploymentReader, NoSuchPage
 
         try:
             with explained():
-                return Looks(self.access, self.now).read_run(self.id)
+                return DeploymentReader(self.access, self.now).read_run(self.id)
         except NoSuchPage as why:
             raise ArgosyError(str(why)) from why
 

@@ -86,7 +86,7 @@ LENT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class CapClosure:
     """A unit of a group that was closed, with the level and the run at which it closed."""
 
     level: int
@@ -105,7 +105,7 @@ class Cut:
     """The demand that the caps admit."""
 
     counts: IntArray  # (runs,)
-    closings: list[Closing] = field(default_factory=list)
+    closures: list[CapClosure] = field(default_factory=list)
 
 
 def cut(climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray) -> Cut:
@@ -126,7 +126,7 @@ class _Cutting:
         base = int(sharer.max(initial=0)) + 1
         sharers = np.unique(group * base + sharer) // base
         self.is_alone = (np.bincount(sharers, minlength=self.groups) < 2)[self.group]
-        self.closings: list[Closing] = []
+        self.closures: list[CapClosure] = []
 
     def cut(self, wants: IntArray, given: IntArray) -> Cut:
         self.wants, self.given = np.maximum(wants, given)[self.order], given[self.order]
@@ -142,7 +142,7 @@ class _Cutting:
             self._give(self._next())
         counts = np.empty_like(self.given)
         counts[self.order] = self.given
-        return Cut(counts, self.closings)
+        return Cut(counts, self.closures)
 
     def _next(self) -> IntArray:
         """How many tasks each run has after the next step; a sharer that is alone in its group takes all of its own."""
@@ -204,7 +204,7 @@ class _Cutting:
         level = keys(self._starts(self.given)[stopped], self.climb.steps[self.order[stopped]], self.given[stopped])
         for number, units in enumerate(shut):
             run = int(self.order[stopped[number]])
-            self.closings.append(Closing(int(level[number]), run, int(self.group[stopped[number]]), units))
+            self.closures.append(CapClosure(int(level[number]), run, int(self.group[stopped[number]]), units))
 
     def _take(self, counts: IntArray) -> None:
         self.left = self.left - self._sums(counts - self.given)

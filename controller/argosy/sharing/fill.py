@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from argosy.sharing.bounds import LENT, Closing, Guarantees, QueueBounds, cut, none_closed
+from argosy.sharing.bounds import LENT, CapClosure, Guarantees, QueueBounds, cut, none_closed
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
 from argosy.sharing.levels import Climb, Heights, keys
 
@@ -65,16 +65,16 @@ def fill(
 ) -> Filled:
     """The same result as sharing out one task at a time. Changes no argument. guarantees: only with bounds."""
     climb = Climb.of(columns, sharers, limits)
-    dealing = _Dealing(climb, limits.free.copy(), np.zeros(len(limits), dtype=bool), bounds)
+    allotment = _Allotment(climb, limits.free.copy(), np.zeros(len(limits), dtype=bool), bounds)
     if guarantees is not None and bounds is not None and guarantees.amount.any():
-        _deal_guarantees(dealing, guarantees, bounds, sharers)
-        climb = climb.after(dealing.counts)
+        _allot_guarantees(allotment, guarantees, bounds, sharers)
+        climb = climb.after(allotment.counts)
     has_share = sharers.weight[columns.sharer] > 0
     for turn in (has_share, ~has_share):
         if turn.any():
-            dealing.climb = climb
-            dealing.deal(np.where(turn, columns.wants, 0))
-    return dealing.filled()
+            allotment.climb = climb
+            allotment.allot(np.where(turn, columns.wants, 0))
+    return allotment.filled()
 
 
 def phases(guarantees: Guarantees, of_runs: IntArray) -> Iterator[BoolArray]:
@@ -85,23 +85,23 @@ def phases(guarantees: Guarantees, of_runs: IntArray) -> Iterator[BoolArray]:
     yield promised & ~keeps
 
 
-def _deal_guarantees(dealing: _Dealing, guarantees: Guarantees, bounds: QueueBounds, sharers: Sharers) -> None:
-    columns = dealing.climb.columns
+def _allot_guarantees(allotment: _Allotment, guarantees: Guarantees, bounds: QueueBounds, sharers: Sharers) -> None:
+    columns = allotment.climb.columns
     of_runs = bounds.of_runs(columns)
-    dealing.climb = guarantees.climb(columns, sharers, bounds.group)
-    dealing.promise = guarantees.takes, guarantees.lacking(bounds.group, of_runs, dealing.counts)
+    allotment.climb = guarantees.climb(columns, sharers, bounds.group)
+    allotment.promise = guarantees.takes, guarantees.lacking(bounds.group, of_runs, allotment.counts)
     for number, turn in enumerate(phases(guarantees, of_runs)):
         if turn.any():
-            dealing.deal(np.where(turn, columns.wants, 0))
+            allotment.allot(np.where(turn, columns.wants, 0))
         if not number:
-            lacking = guarantees.lacking(bounds.group, of_runs, dealing.counts)
+            lacking = guarantees.lacking(bounds.group, of_runs, allotment.counts)
             for group in np.flatnonzero((guarantees.kept_from != LENT) & (lacking > 0)).tolist():
-                dealing.free[guarantees.kept_from[group]] -= lacking[group]
-            dealing.free = np.maximum(dealing.free, 0)
-    dealing.promise = None
+                allotment.free[guarantees.kept_from[group]] -= lacking[group]
+            allotment.free = np.maximum(allotment.free, 0)
+    allotment.promise = None
 
 
-class _Dealing:
+class _Allotment:
     """The allotments and the remaining amounts while tasks are shared out."""
 
     def __init__(self, climb: Climb, free: IntArray, closed: BoolArray, bounds: QueueBounds | None = None) -> None:
@@ -113,15 +113,15 @@ class _Dealing:
         """While guarantees are served: the part of its queue's guarantee that a task takes, and the amount that each
         group lacked at first."""
 
-    def deal(self, wants: IntArray) -> None:
+    def allot(self, wants: IntArray) -> None:
         """Gives tasks to the runs that need any, until each has all of them or waits for a limit."""
         level, wants = 0, np.minimum(wants, self._most())
         while True:
             shut = (self.takes[:, self.closed] > 0).any(axis=1)
             wants = np.where(shut, np.minimum(wants, self.counts), wants)
-            allowed, closings = self._within_caps(wants)
+            allowed, closures = self._within_caps(wants)
             if not (allowed > self.counts).any():
-                self._note(closings)
+                self._note(closures)
                 return
             heights = Heights.of(self.climb.starts(np.maximum(allowed, self.counts)), self.climb.steps, allowed)
             level = self._highest(heights, level)
@@ -130,13 +130,13 @@ class _Dealing:
             if (allowed > self.counts).any():
                 stopped = self._give_ties(np.maximum(heights.below(level + 1), self.counts))
             if stopped is not None:
-                closings = [each for each in closings if (each.level, each.run) < (level, stopped)]
-                self._note(closings)
+                closures = [each for each in closures if (each.level, each.run) < (level, stopped)]
+                self._note(closures)
             elif not (allowed > self.counts).any():
-                self._note(closings)
+                self._note(closures)
                 return
 
-    def _within_caps(self, wants: IntArray) -> tuple[IntArray, list[Closing]]:
+    def _within_caps(self, wants: IntArray) -> tuple[IntArray, list[CapClosure]]:
         """(runs,) as many tasks as the caps of its queue allow, and the caps that this closes, with their levels."""
         if self.bounds is None or self.capped is None:
             return wants, []
@@ -150,12 +150,12 @@ class _Dealing:
             )
             closed = np.column_stack([closed, np.zeros(len(closed), dtype=bool)])
         found = cut(self.climb, bounds, wants, self.counts, closed)
-        return found.counts, found.closings
+        return found.counts, found.closures
 
-    def _note(self, closings: list[Closing]) -> None:
+    def _note(self, closures: list[CapClosure]) -> None:
         """Caps that closed before any limit."""
         if self.capped is not None:
-            for each in closings:
+            for each in closures:
                 self.capped[each.group] |= each.units[: self.capped.shape[1]]
 
     def filled(self) -> Filled:

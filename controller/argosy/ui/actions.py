@@ -8,31 +8,31 @@ from urllib.parse import parse_qs
 
 from argosy.client.errors import InvalidInput
 from argosy.client.experiments import give_notice, may_interrupt
-from argosy.client.steering import NOTICE_S, running_task
+from argosy.client.local_requests import NOTICE_S, running_task
 from argosy.client.task_indexes import parsed
 from argosy.figures.confirmation import CANCEL, INTERRUPT, TOKEN, confirmation_page
 from argosy.figures.document import Page
 from argosy.loopback.server import Environ
+from argosy.ui.deployment_reader import DeploymentReader, NoSuchPage
 from argosy.ui.guard import Guard
-from argosy.ui.looks import Looks, NoSuchPage
 
 MOST_BYTES = 10_000  # of a form
 
 
-def confirmation(looks: Looks, guard: Guard, run: str, action: str) -> Page:
+def confirmation(reader: DeploymentReader, guard: Guard, run: str, action: str) -> Page:
     """The question; nothing is changed. The form names the run by its id. Raises NoSuchPage for an unknown run, and for
     an interruption that the deployment does not allow."""
-    run_id, read = looks.meant(run), None
+    run_id, read = reader.meant(run), None
     if action == INTERRUPT:
-        if not may_interrupt(looks.access):
+        if not may_interrupt(reader.access):
             raise NoSuchPage("This deployment does not interrupt on command: its setting allowInterrupt is not true.")
-        read = looks.access.api.describe_with_tasks
-    view = looks.found(run_id, read)
-    fixed = not looks.access.connection.is_loopback
+        read = reader.access.api.describe_with_tasks
+    view = reader.found(run_id, read)
+    fixed = not reader.access.connection.is_loopback
     return confirmation_page(view, action, guard.token_for(f"{action} {view['runId']}"), notice_is_fixed=fixed)
 
 
-def carry_out(looks: Looks, guard: Guard, environ: Environ, run_id: str, action: str) -> bool:
+def carry_out(reader: DeploymentReader, guard: Guard, environ: Environ, run_id: str, action: str) -> bool:
     """Whether the form had the token of this action on this run; only then is anything done. Raises ArgosyError if the
     deployment refuses."""
     if environ.get("HTTP_ORIGIN") is None:  # browsers send it with every form; another origin was refused before
@@ -46,34 +46,34 @@ def carry_out(looks: Looks, guard: Guard, environ: Environ, run_id: str, action:
     if not guard.spent(f"{action} {run_id}", token):
         return False
     if action == CANCEL:
-        _cancel(looks, run_id, form)
+        _cancel(reader, run_id, form)
     elif action == INTERRUPT:
-        _interrupt(looks, run_id, form)
+        _interrupt(reader, run_id, form)
     else:
         wanted = {name: name in form for name in ("failed", "cancelled")}
         if not any(wanted.values()):
             raise InvalidInput("Choose the failed tasks, the cancelled ones, or both.")
-        looks.access.api.retry(run_id, wanted, token)
-    looks.kept.forget()
+        reader.access.api.retry(run_id, wanted, token)
+    reader.kept.forget()
     return True
 
 
-def _cancel(looks: Looks, run_id: str, form: Mapping[str, str]) -> None:
+def _cancel(reader: DeploymentReader, run_id: str, form: Mapping[str, str]) -> None:
     """Raises InvalidInput."""
     try:
         tasks = parsed(form["tasks"]) if form.get("tasks") else []
     except ValueError as fault:
         raise InvalidInput(f"Tasks: {fault}.") from fault
-    looks.access.api.cancel(run_id, form.get("reason") or None, tasks=tasks)
+    reader.access.api.cancel(run_id, form.get("reason") or None, tasks=tasks)
 
 
-def _interrupt(looks: Looks, run_id: str, form: Mapping[str, str]) -> None:
-    """Raises InvalidInput, SteeringRefused, NotInterrupted, and AWS's refusals."""
+def _interrupt(reader: DeploymentReader, run_id: str, form: Mapping[str, str]) -> None:
+    """Raises InvalidInput, LocalRequestRefused, NotInterrupted, and AWS's refusals."""
     task, seconds = form.get("task", ""), form.get("seconds", f"{NOTICE_S:g}")
     if not (task.isdecimal() and seconds.isdecimal() and int(seconds) <= NOTICE_S):
         raise InvalidInput(f"Give the number of a task, and whole seconds from 0 to {NOTICE_S:g}.")
-    view = looks.access.api.describe_with_tasks(run_id)
+    view = reader.access.api.describe_with_tasks(run_id)
     chosen = running_task(view, int(task))
     if chosen is None:
         raise InvalidInput(f"Task {int(task)} is not running.")
-    give_notice(looks.access, view, chosen, float(seconds), time.sleep)
+    give_notice(reader.access, view, chosen, float(seconds), time.sleep)

@@ -17,8 +17,8 @@ from argosy.figures.document import Figure, Page
 from argosy.figures.markup import element
 from argosy.loopback.server import Environ, StartResponse, stranger
 from argosy.ui import actions, services, stream, tasks
+from argosy.ui.deployment_reader import SPANS, DeploymentReader, NoSuchPage
 from argosy.ui.guard import PARAMETER, Guard
-from argosy.ui.looks import SPANS, Looks, NoSuchPage
 
 _STATIC = {
     "/static/page.css": "text/css",
@@ -28,12 +28,12 @@ _STATIC = {
 }
 _POLL_S, _SLOW_POLL_S = 3.0, 15.0
 _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
-    (re.compile("/"), Looks.runs, _POLL_S),
+    (re.compile("/"), DeploymentReader.runs, _POLL_S),
     (re.compile("/stream"), stream.stream, _POLL_S),
-    (re.compile("/queues"), Looks.queues, _SLOW_POLL_S),
-    (re.compile("/market"), Looks.market, _SLOW_POLL_S),
-    (re.compile(r"/runs/([a-z0-9-]{1,100})", re.ASCII), Looks.run, _POLL_S),
-    (re.compile(r"/runs/([a-z0-9-]{1,100})/plan", re.ASCII), Looks.plan, _SLOW_POLL_S),
+    (re.compile("/queues"), DeploymentReader.queues, _SLOW_POLL_S),
+    (re.compile("/market"), DeploymentReader.market, _SLOW_POLL_S),
+    (re.compile(r"/runs/([a-z0-9-]{1,100})", re.ASCII), DeploymentReader.run, _POLL_S),
+    (re.compile(r"/runs/([a-z0-9-]{1,100})/plan", re.ASCII), DeploymentReader.plan, _SLOW_POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})/tasks", re.ASCII), tasks.tasks, _POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})/tasks/([0-9]{1,7})", re.ASCII), tasks.task, _POLL_S),
     (re.compile("/services"), services.services, _POLL_S),
@@ -42,7 +42,7 @@ _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile(r"/schedules/([a-z0-9-]{1,64})", re.ASCII), services.schedule, _SLOW_POLL_S),
 )
 _ACTION = re.compile(r"/runs/([a-z0-9-]{1,100})/(cancel|retry|interrupt)", re.ASCII)
-_BY_QUERY = (Looks.runs, tasks.tasks, tasks.task)  # pages that depend on the query of their address
+_BY_QUERY = (DeploymentReader.runs, tasks.tasks, tasks.task)  # pages that depend on the query of their address
 _VERSIONS_KEPT = 64
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
@@ -73,7 +73,7 @@ class Answer:
 class Pages:
     """The WSGI application. title: of the deployment, as every page names it."""
 
-    looks: Looks
+    reader: DeploymentReader
     guard: Guard
     title: str
     _seen: OrderedDict[str, dict[str, str]] = field(default_factory=OrderedDict)
@@ -113,7 +113,7 @@ class Pages:
     def _acted(self, environ: Environ, run_id: str, action: str) -> Answer:
         """Nothing happens without the cookie and the token of the confirmation."""
         try:
-            done = self.guard.knows(environ) and actions.carry_out(self.looks, self.guard, environ, run_id, action)
+            done = self.guard.knows(environ) and actions.carry_out(self.reader, self.guard, environ, run_id, action)
         except Exception as fault:
             page = _refused(fault)
             if page is None:
@@ -150,12 +150,12 @@ class Pages:
     def _at(self, path: str, query: str) -> tuple[Page, float]:
         """The page, and its refresh interval in seconds. Raises NoSuchPage."""
         if path in SPANS:
-            return self.looks.cluster(path), _SLOW_POLL_S
+            return self.reader.cluster(path), _SLOW_POLL_S
         if (found := _ACTION.fullmatch(path)) is not None:
-            return actions.confirmation(self.looks, self.guard, *found.groups()), _SLOW_POLL_S
+            return actions.confirmation(self.reader, self.guard, *found.groups()), _SLOW_POLL_S
         for pattern, page, poll_s in _PAGES:
             if (found := pattern.fullmatch(path)) is not None:
-                return page(self.looks, *found.groups(), *([query] if page in _BY_QUERY else [])), poll_s
+                return page(self.reader, *found.groups(), *([query] if page in _BY_QUERY else [])), poll_s
         raise NoSuchPage("There is no page at this address.")
 
     def changes(self, page: Page, seen: str) -> Answer:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from argosy.loopback.server import LOOPBACK, WsgiServer
+from argosy.ui.deployment_reader import DeploymentReader
 from argosy.ui.guard import PARAMETER, Guard
-from argosy.ui.looks import Looks
 from argosy.ui.pages import Pages
 
 
 @contextmanager
-def serving(looks: Looks, title: str, path: str = "/", port: int = 0) -> Iterator[str]:
+def serving(reader: DeploymentReader, title: str, path: str = "/", port: int = 0) -> Iterator[str]:
     """The address to open first: it holds the token. path: of the page. Raises OSError when the port is taken."""
     guard = Guard()
-    server = WsgiServer(Pages(looks, guard, title), port)
+    server = WsgiServer(Pages(reader, guard, title), port)
     server.start()
     try:
         yield f"http://{LOOPBACK}:{server.port}{path}?{PARAMETER}={guard.token}"
@@ -24,8 +24,8 @@ def serving(looks: Looks, title: str, path: str = "/", port: int = 0) -> Iterato
         server.close()
 
 
-def serve(looks: Looks, title: str, path: str, port: int, opened: Callable[[str], None]) -> None:
+def serve(reader: DeploymentReader, title: str, path: str, port: int, opened: Callable[[str], None]) -> None:
     """Until Ctrl-C. opened: gets the address. Raises OSError when the port is taken, KeyboardInterrupt at the end."""
-    with serving(looks, title, path, port) as address:
+    with serving(reader, title, path, port) as address:
         opened(address)
         threading.Event().wait()

@@ -67,10 +67,10 @@ FINDINGS = {
         "unit/cli/runs/test_results.py::test_a_folder_that_cannot_be_made_is_one_sentence"
     ),
     "U11 the history of the cluster contradicts the present": (
-        "unit/figures/test_course.py::test_a_level_holds_until_the_next_sample_and_is_no_ramp"
+        "unit/figures/test_cluster_history.py::test_a_level_holds_until_the_next_sample_and_is_no_ramp"
     ),
     "U11 short runs leave zeros in it": (
-        "unit/lifecycle/test_cluster_course.py::test_samples_are_frequent_at_first_then_every_five_minutes_also_after_a_restart_and_on_a_clock_that_went_back"
+        "unit/lifecycle/test_cluster_history.py::test_samples_are_frequent_at_first_then_every_five_minutes_also_after_a_restart_and_on_a_clock_that_went_back"
     ),
     "U16 results lie deep below the folder": (
         "unit/cli/runs/test_results.py::test_out_lays_the_files_out_task_by_task_and_loses_none"

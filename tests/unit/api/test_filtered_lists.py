@@ -352,7 +352,7 @@ def test_of_very_many_instances_that_have_ended_the_last_ones_are_shown() -> Non
 
 def test_the_largest_cluster_that_a_deployment_may_have_fits_into_one_reply_with_all_that_can_be_included() -> None:
     """10,000 instances and those that ended last, with the tasks at work on them: the history takes 1.5 MB at most
-    (tests/unit/api/test_cluster_course.py)."""
+    (tests/unit/api/test_cluster_history.py)."""
     gpus = {"total": 8, "used": 4}
     row = {
         "instanceType": "g4dn.metal-48xl", "availabilityZone": "us-east-1a", "cell": "us-east-1", "purchase": "spot",

@@ -13,7 +13,7 @@ from argosy.api import requests
 from argosy.api.history import attempts as attempt_history
 from argosy.api.history import run_history
 from argosy.lifecycle import series
-from argosy.model.cluster_course import PlacedOrder
+from argosy.model.cluster_history import PlacedOrder
 from argosy.model.ended_attempts import EndedAttempt, Outcome, pack
 from argosy.model.events import LaunchAccepted
 from argosy.model.history_parts import instance_facts

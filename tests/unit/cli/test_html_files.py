@@ -14,7 +14,7 @@ from argosy.cli.main import app
 from argosy.cli.session import Tools
 from tests.fakes.cli import CLEAN_SHELL, RUN_ID, World, api_error
 from tests.fakes.histories import history
-from tests.fakes.looks import PLAN
+from tests.fakes.reader import PLAN
 
 ROOT = Path(__file__).parents[3]
 SPEC = str(ROOT / "containers/digits/run.yaml")

@@ -12,7 +12,7 @@ import pytest
 from tests.fakes.cli import RUN_ID, Pages, World, ended, instance, run_view, task_row
 from tests.fakes.command_lines import COMMANDS
 from tests.fakes.environments import SERVICE, deploying, environment
-from tests.fakes.looks import PLAN
+from tests.fakes.reader import PLAN
 from tests.fakes.sharing import sharing
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from argosy.cli.tables import GAP, TEXT_WIDTH, PlainTable, fitting
 from tests.fakes.cli import NOW, OUTPUT, RUN_ID, Pages, World, ended, instance, run_view, task_row, tasks
 from tests.fakes.environments import ENDPOINT, deployment, environment
 from tests.fakes.histories import cluster_history
-from tests.fakes.looks import PLAN
+from tests.fakes.reader import PLAN
 from tests.fakes.sharing import sharing
 
 ROOT = Path(__file__).parents[3]

@@ -13,7 +13,7 @@ from argosy.client.task_use import MeasuredTask, advice, sentence, task_from
 from argosy.figures.use import task_use
 from tests.fakes import cli as fakes
 from tests.fakes.cli import RUN_ID, World, run_view
-from tests.fakes.looks import use
+from tests.fakes.reader import use
 
 BUCKET, FOLDER = "argosy-results", f"{RUN_ID}/attempts/use/"
 ASKED = {"gpus": 0, "gpuShareMib": 0, "memoryMib": 2048, "vcpus": 1.0}

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.engine.loading import record_of
 from argosy.engine.tick import MAX_REQUESTS_PER_TICK, SEARCH_S, Engine
-from argosy.model import cluster_course, inbox
+from argosy.model import cluster_history, inbox
 from argosy.model.events import Event, Observed, RebalanceAdvised
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
 from argosy.model.journal.stored import CHANGES
@@ -136,7 +136,7 @@ def test_an_ended_run_says_once_that_a_request_about_it_was_refused(kind: str) -
     assert record.status_reason == f"no such image; {sentence}"
     changed = {key for key, body in store.items.items() if before.get(key) != body and key[0] != REFUSED}
     # the journal, the cluster's course, and in the root where they end
-    told = {CHANGES, cluster_course.PARTITION, documents.STATE}
+    told = {CHANGES, cluster_history.PARTITION, documents.STATE}
     assert {partition for partition, _ in changed} - told == {documents.RUNS}
 
 

@@ -20,7 +20,7 @@ from argosy.figures.spending import by_kind, cost_page
 from argosy.model.state import State
 from tests.fakes.cli import NOW, instance, run_view
 from tests.fakes.histories import history
-from tests.fakes.looks import PLAN, fleet
+from tests.fakes.reader import PLAN, fleet
 from tests.harness.simulation.campaign_page import campaign_page
 
 REPORT = {

@@ -101,7 +101,7 @@ def test_the_tasks_over_time_hold_from_sample_to_sample_and_end_as_they_are_now(
         return {"series": {"at": at, "starting": starting, "running": running, "intervalSeconds": 2.0}}
 
     first, third = course((NOW - 90, 3, 0), (NOW - 60, 0, 3)), course((NOW - 30, 1, 0))
-    page = environment_page(in_use(), seen(courses={1: first, 3: third, 2: {"series": {}}}))
+    page = environment_page(in_use(), seen(histories={1: first, 3: third, 2: {"series": {}}}))
     assert text_of(page, "over-time").endswith(
         "When Revision 1 Revision 3 0.0 s ago 2 1 28 s ago 2 1 30 s ago 2 1 58 s ago 2 0 1m 00s ago 3 0 1m 30s ago 3 0"
     )

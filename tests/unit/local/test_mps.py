@@ -10,7 +10,7 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.local.agents.agent import Host
-from argosy.local.containers import mourner
+from argosy.local.containers import cleanup_process
 from argosy.local.containers.container import Surroundings, container_of
 from argosy.local.containers.images import Image
 from argosy.local.containers.process import MARK
@@ -69,10 +69,10 @@ def test_a_killed_daemon_is_started_again_and_its_tasks_are_lost(daemon: MpsDaem
 
 def test_the_daemons_of_a_killed_local_mode_are_ended(daemon: MpsDaemon, bin_folder: Path, tmp_path: Path) -> None:
     daemon.start()
-    mourner.clean([], [], [str(tmp_path / "never-started"), str(daemon.pipes)])
+    cleanup_process.clean([], [], [str(tmp_path / "never-started"), str(daemon.pipes)])
     assert not (daemon.pipes / "control").exists()
     (bin_folder / "nvidia-cuda-mps-control").unlink()
-    mourner.clean([], [], [str(daemon.pipes)])
+    cleanup_process.clean([], [], [str(daemon.pipes)])
 
 
 @pytest.mark.parametrize(("script", "said"), [("exit 3", "ended with 3"), (None, "No such file")])

@@ -15,7 +15,7 @@ from argosy.model.actions import HaltRun, SetTarget, Steer
 from argosy.model.events import PoolShort
 from argosy.model.instances import Purchase
 from argosy.model.policy import VcpuQuota
-from argosy.model.purchases import Stance, Steering
+from argosy.model.purchases import PurchaseChoice, Stance
 from argosy.model.runs import Run
 from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State
@@ -123,11 +123,11 @@ def test_a_pool_of_another_cell_or_an_unknown_type_takes_none_of_the_tasks() -> 
 @pytest.mark.parametrize(("purchase", "expected"), [("spot", Purchase.SPOT), ("on-demand", Purchase.ON_DEMAND)])
 def test_a_run_of_one_purchase_buys_nothing_else_whatever_its_steering_says(purchase: str, expected: Purchase) -> None:
     state = a_run(purchase=purchase)
-    the_run(state).steering = Steering(Stance.FIRM)
+    the_run(state).steering = PurchaseChoice(Stance.FIRM)
     assert purchases(the_run(state), moment_of(state)) == {expected}
 
 
-def turned(state: State, after_s: float, is_short: bool | None = None) -> Steering:
+def turned(state: State, after_s: float, is_short: bool | None = None) -> PurchaseChoice:
     steering = steered(the_run(state), moment_of(state, NOW + after_s), is_short)
     the_run(state).steering = steering
     return steering
@@ -160,17 +160,17 @@ def test_spot_is_tried_again_later_and_twice_as_late_each_time_it_is_short_again
 
 def test_a_second_fall_comes_sooner_and_an_hour_on_spot_forgives() -> None:
     state = a_run()
-    the_run(state).steering = Steering(since=NOW, falls=1, short_since=NOW)
+    the_run(state).steering = PurchaseChoice(since=NOW, falls=1, short_since=NOW)
     assert turned(state, 179).stance is Stance.SPOT
     assert turned(state, 180).stance is Stance.ON_DEMAND
     assert the_run(state).steering.falls == 2
-    the_run(state).steering = Steering(since=NOW, falls=3, short_since=NOW + 4000)
+    the_run(state).steering = PurchaseChoice(since=NOW, falls=3, short_since=NOW + 4000)
     assert turned(state, 4180).falls == 1
 
 
 def test_spot_is_not_tried_while_every_pool_cools_off() -> None:
     state = a_run()
-    the_run(state).steering = Steering(Stance.ON_DEMAND, since=NOW, try_spot_at=NOW + 60)
+    the_run(state).steering = PurchaseChoice(Stance.ON_DEMAND, since=NOW, try_spot_at=NOW + 60)
     told(state, PoolShort(next(iter(state.pools)), "no capacity"), now=NOW + 59)
     assert turned(state, 61).stance is Stance.ON_DEMAND
     assert turned(state, 300).stance is Stance.SPOT
@@ -302,7 +302,7 @@ def test_too_narrow_an_on_demand_does_not_keep_a_late_run_from_spot_while_that_i
     policy = replace(POLICY, vcpu_quotas=on_demand_quota(4))
     state = a_run(tasks=400, deadline="30m")
     assert steered(the_run(state), moment_of(state, NOW, policy)).stance is Stance.SPOT
-    the_run(state).steering = Steering(short_since=NOW)
+    the_run(state).steering = PurchaseChoice(short_since=NOW)
     assert steered(the_run(state), moment_of(state, NOW + 1, policy), True).stance is Stance.FIRM
 
 
@@ -322,13 +322,13 @@ def test_a_run_of_spot_alone_keeps_its_lost_tasks_there() -> None:
 
 def test_a_runs_stance_survives_a_restart_and_older_records_start_at_spot() -> None:
     state = a_run(deadline="1h")
-    steering = Steering(Stance.FIRM, NOW, "on-demand", NOW - 5, NOW + 900, 2, True)
+    steering = PurchaseChoice(Stance.FIRM, NOW, "on-demand", NOW - 5, NOW + 900, 2, True)
     begin(state, Steer(RUN_ID, steering), NOW, POLICY)
     record = RunRecord.of(the_run(state)).to_json()
     partition = {"SPEC": documents.partition_of(the_run(state))["SPEC"]}
     assert documents.run_from(documents.record_from(documents.encode(record)), partition).steering == steering
     older = {name: value for name, value in record.items() if name not in ("steering", "reopened_at")}
-    assert documents.run_from(RunRecord.from_json(older), partition).steering == Steering()
+    assert documents.run_from(RunRecord.from_json(older), partition).steering == PurchaseChoice()
     newer = {**record, "steering": {**record["steering"], "mood": "good"}}
     assert documents.run_from(RunRecord.from_json(newer), partition).steering == steering
 

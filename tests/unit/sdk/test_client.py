@@ -11,7 +11,7 @@ import pytest
 
 import argosy
 from tests.fakes.cli import RUN_ID, World, api_error, refusal, run_view
-from tests.fakes.looks import PLAN, Api
+from tests.fakes.reader import PLAN, Api
 from tests.fakes.sdk import client_of
 
 SPEC: dict[str, Any] = {

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import argosy
-from argosy.sdk.looking import AWS_INTERVAL_S
+from argosy.client.waiting import AWS_INTERVAL_S
 from tests.fakes.cli import World, api_error
 from tests.fakes.environments import RUN, SERVICE, created, deploying, deployment, environment
 from tests.fakes.sdk import client_of

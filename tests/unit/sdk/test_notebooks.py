@@ -17,7 +17,7 @@ from argosy.figures.markup import element, joined
 from argosy.sdk.notebooks import notebook_html
 from tests.fakes.cli import World
 from tests.fakes.histories import history
-from tests.fakes.looks import PLAN, Api
+from tests.fakes.reader import PLAN, Api
 from tests.fakes.sdk import client_of
 from tests.fakes.waiting import until
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import argosy
-from argosy.sdk.looking import AWS_INTERVAL_S
+from argosy.client.waiting import AWS_INTERVAL_S
 from tests.fakes.cli import FAILURE, OUTPUT, RUN_ID, World, api_error, ended, refusal, run_view, tasks
 from tests.fakes.histories import history
-from tests.fakes.looks import use
+from tests.fakes.reader import use
 from tests.fakes.sdk import client_of
 
 FAILED = ended("PARTIAL", tasks=tasks(succeeded=17, failed=1), failures=[FAILURE], statusReason="1 task failed")

@@ -18,7 +18,7 @@ from argosy.ui.guard import Guard
 from argosy.ui.pages import Pages
 from tests.fakes.cli import RUN_ID, refusal, tasks
 from tests.fakes.fis import Fis
-from tests.fakes.looks import looks
+from tests.fakes.reader import reader
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +71,7 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    guard, shown = Guard(), looks()
+    guard, shown = Guard(), reader()
     api: Any = shown.access.api
     api.view = {**api.view, "tasks": tasks(running=3, pending=2, failed=4)}
     server = WsgiServer(Pages(shown, guard, "argosy in us-east-1"))
@@ -146,7 +146,7 @@ def test_a_stranger_is_refused_before_the_token_counts() -> None:
         "PATH_INFO": "/",
         "QUERY_STRING": f"token={guard.token}",
     }
-    Pages(looks(), guard, "argosy")(rebound, lambda status, headers: said.append(status))
+    Pages(reader(), guard, "argosy")(rebound, lambda status, headers: said.append(status))
     assert said == ["403 Forbidden"]
     assert guard.token
 
@@ -375,7 +375,7 @@ def test_a_browser_that_has_seen_it_all_gets_nothing_new(site: Site) -> None:
 
 @pytest.mark.parametrize("fault", [refusal("ExpiredTokenException", "sign in again"), ArgosyError("nobody is there")])
 def test_an_unreachable_aws_is_reported_on_the_page(fault: Exception) -> None:
-    shown = looks()
+    shown = reader()
     api: Any = shown.access.api
 
     def refused(limit: int) -> Any:

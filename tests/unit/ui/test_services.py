@@ -9,16 +9,16 @@ import pytest
 from argosy.client.api import ApiError
 from argosy.figures.document import Page, parts
 from argosy.ui import services
-from argosy.ui.looks import RUN_S, Looks, NoSuchPage
+from argosy.ui.deployment_reader import RUN_S, DeploymentReader, NoSuchPage
 from tests.fakes.cli import NOW
 from tests.fakes.environments import RUN, RUN_3, environment
-from tests.fakes.looks import Api, Reached, looks
+from tests.fakes.reader import Api, Reached, reader
 
 
-def with_clock() -> tuple[Looks, Api, list[float]]:
+def with_clock() -> tuple[DeploymentReader, Api, list[float]]:
     api, moment = Api(5, 60), [NOW]
     access: Any = Reached(api, b"{}")
-    return Looks(access, lambda: moment[0]), api, moment
+    return DeploymentReader(access, lambda: moment[0]), api, moment
 
 
 def empty(page: Page) -> set[str]:
@@ -80,9 +80,9 @@ def test_instances_of_a_cluster_that_does_not_answer_have_no_pool() -> None:
 
 def test_names_that_are_not_there_have_no_page() -> None:
     with pytest.raises(NoSuchPage, match="There is none"):
-        services.service(looks(), "other")
+        services.service(reader(), "other")
     with pytest.raises(NoSuchPage, match="There is none"):
-        services.schedule(looks(), "other")
+        services.schedule(reader(), "other")
 
 
 def test_a_refusal_of_another_kind_is_not_taken_for_a_name_that_is_not_there() -> None:

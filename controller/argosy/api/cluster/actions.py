@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from argosy.api import reading, requests
 from argosy.api.cluster.gpu_devices import show_devices
 from argosy.api.cluster.headroom import headroom_view
-from argosy.api.cluster.timeline import course_of
+from argosy.api.cluster.timeline import history_of
 from argosy.api.cluster.views import at_work_rows, cluster_view, floor_view
 from argosy.api.refusals import throttled
 from argosy.api.request_context import Actions, RequestContext
 from argosy.api.views import iso
 from argosy.catalogue.lookup import load_catalogue
-from argosy.lifecycle.cluster_course import sample_of
+from argosy.lifecycle.cluster_history import sample_of
 from argosy.model import inbox
 from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest
@@ -66,7 +66,7 @@ def _describe_cluster(context: RequestContext, request: requests.DescribeCluster
         view["attempts"] = at_work(state, {number: record.id for number, record in records.items()})
     if "history" in request.include:
         counts = [record.counts for record in records.values()]
-        view["history"] = course_of(context.store, request, sample_of(state, context.now(), counts, needs))
+        view["history"] = history_of(context.store, request, sample_of(state, context.now(), counts, needs))
     return in_form({**view, "endedLeftOut": left_out}, request.form)
 
 

@@ -13,11 +13,11 @@ from math import ceil
 from typing import Any
 
 from argosy.api.requests import DescribeCluster
-from argosy.model.cluster_course import (
+from argosy.model.cluster_history import (
     EVERY_S,
     PARTITION,
+    ClusterHistoryPiece,
     ClusterSample,
-    CoursePiece,
     PlacedOrder,
     PoolCount,
     key_before,
@@ -52,7 +52,7 @@ _MEANS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ClusterHistory:
     """The stored samples and orders of a span of time, oldest first. before: the last sample before it; damaged: pieces
     that cannot be read."""
 
@@ -62,18 +62,18 @@ class Course:
     damaged: int
 
 
-def course_of(store: Store, request: DescribeCluster, present: ClusterSample) -> JSON:
+def history_of(store: Store, request: DescribeCluster, present: ClusterSample) -> JSON:
     """`history` of DescribeCluster's body. present: a sample of this moment, with which it ends."""
     now = present.at
     end = min(now, request.until or now)
     start = end - request.history_hours * 3600
-    course = course_between(store, start, end)
+    history = history_between(store, start, end)
     if end == now and not present.is_at_rest:
-        course = replace(course, samples=[*course.samples, present])
-    return course_view(course, start, end)
+        history = replace(history, samples=[*history.samples, present])
+    return history_view(history, start, end)
 
 
-def course_between(store: Store, start: float, end: float) -> Course:
+def history_between(store: Store, start: float, end: float) -> ClusterHistory:
     """Epoch seconds."""
     samples: list[ClusterSample] = []
     orders: list[PlacedOrder] = []
@@ -85,13 +85,13 @@ def course_between(store: Store, start: float, end: float) -> Course:
             continue
         samples += [piece.sample] if piece.sample else []
         orders += piece.orders
-    return Course(_last_before(store, start), samples, orders, damaged)
+    return ClusterHistory(_last_before(store, start), samples, orders, damaged)
 
 
-def _piece(body: bytes) -> CoursePiece | None:
+def _piece(body: bytes) -> ClusterHistoryPiece | None:
     """None for an unreadable piece."""
     try:
-        return CoursePiece.from_json(documents.decode(body))
+        return ClusterHistoryPiece.from_json(documents.decode(body))
     except FAULTS:
         return None
 
@@ -117,10 +117,10 @@ def _bodies(store: Store, start: float, end: float) -> Iterator[bytes]:
             yield body
 
 
-def course_view(course: Course, start: float, end: float) -> JSON:
+def history_view(history: ClusterHistory, start: float, end: float) -> JSON:
     """The reply's member. Times are epoch seconds; shares are 0..1."""
     bucket_s = EVERY_S * max(1, ceil((end - start) / EVERY_S / MOST_SAMPLES))
-    buckets = list(_buckets(course.samples, bucket_s))
+    buckets = list(_buckets(history.samples, bucket_s))
     last = [bucket[-1] for bucket in buckets]
     return {
         "from": start,
@@ -130,10 +130,10 @@ def course_view(course: Course, start: float, end: float) -> JSON:
         **{name: [_mean(bucket, source) for bucket in buckets] for name, source in _MEANS.items()},
         **{name: [getattr(each, source) for each in last] for name, source in _SUMS.items()},
         "pools": _pools(last),
-        "gaps": list(_gaps(course, start, end, max(LONGEST_S, bucket_s))),
-        "orders": [order_view(each) for each in course.orders[-MOST_ORDERS:]],
-        "ordersLeftOut": max(0, len(course.orders) - MOST_ORDERS),
-        "damaged": course.damaged,
+        "gaps": list(_gaps(history, start, end, max(LONGEST_S, bucket_s))),
+        "orders": [order_view(each) for each in history.orders[-MOST_ORDERS:]],
+        "ordersLeftOut": max(0, len(history.orders) - MOST_ORDERS),
+        "damaged": history.damaged,
     }
 
 
@@ -179,10 +179,10 @@ def _place_of(pool: str) -> JSON:
     return {"cell": cell, "type": kind, "zone": zone}
 
 
-def _gaps(course: Course, start: float, end: float, longest_s: float) -> Iterator[JSON]:
+def _gaps(history: ClusterHistory, start: float, end: float, longest_s: float) -> Iterator[JSON]:
     """Spans without samples. atRest: the cluster was empty, so all counts are 0."""
-    first = start, course.before is not None and course.before.is_at_rest
-    times = [(each.at, each.is_at_rest) for each in course.samples]
+    first = start, history.before is not None and history.before.is_at_rest
+    times = [(each.at, each.is_at_rest) for each in history.samples]
     for (before, is_at_rest), (after, _) in pairwise([first, *times, (end, False)]):
         if after - before > longest_s:
             yield {"from": before, "to": after, "atRest": is_at_rest}

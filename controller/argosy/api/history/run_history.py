@@ -13,10 +13,10 @@ from typing import Any
 
 from argosy import layout
 from argosy.api import reading
-from argosy.api.cluster.timeline import course_between, order_view
+from argosy.api.cluster.timeline import history_between, order_view
 from argosy.api.history.attempts import History
 from argosy.api.views import failure_groups_view, iso
-from argosy.model.cluster_course import PlacedOrder
+from argosy.model.cluster_history import PlacedOrder
 from argosy.model.history_parts import instance_facts
 from argosy.model.series import Sample, Series
 from argosy.model.stored import documents
@@ -115,9 +115,9 @@ def _orders_view(past: History, used: Sequence[JSON], now: float) -> JSON:
     record = past.record
     if not record.submitted_at:
         return {"orders": [], "ordersLeftOut": 0}
-    course = course_between(past.store, record.submitted_at, record.stopped_at or now)
-    past.damaged.update(f"order {number}" for number in range(course.damaged))
-    orders = [each for each in course.orders if record.number in each.runs]
+    history = history_between(past.store, record.submitted_at, record.stopped_at or now)
+    past.damaged.update(f"order {number}" for number in range(history.damaged))
+    orders = [each for each in history.orders if record.number in each.runs]
     delivered = _delivered(orders, used)
     views = [{**order_view(each), "delivered": count} for each, count in zip(orders, delivered, strict=True)]
     return {"orders": views[-MOST_ORDERS:], "ordersLeftOut": max(0, len(views) - MOST_ORDERS)}

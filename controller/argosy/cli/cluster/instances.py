@@ -137,9 +137,9 @@ def _history(session: Session, since: str) -> None:
     if session.wants_json:
         session.print_json(history)
         return
-    from argosy.cli.cluster.course import course
+    from argosy.cli.cluster.history import history_parts
 
-    for part in course(history):
+    for part in history_parts(history):
         session.console.print(part)
 
 

@@ -14,7 +14,7 @@ from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 
-NOTICE_S = 120.0  # as `client.steering`, which is imported by need
+NOTICE_S = 120.0  # as `client.local_requests`, which is imported by need
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +33,7 @@ def interrupt(
 ) -> None:
     """Give the instance of a task a spot notice. On AWS it needs allowInterrupt."""
     from argosy.client.experiments import give_notice
-    from argosy.client.steering import SteeringRefused
+    from argosy.client.local_requests import LocalRequestRefused
 
     _check(session, warn)
     view = session.api.describe_with_tasks(run)
@@ -41,7 +41,7 @@ def interrupt(
     instance = str(chosen["instance"])
     try:
         hit = give_notice(session.access, view, chosen, warn, session.tools.sleep)
-    except SteeringRefused as why:
+    except LocalRequestRefused as why:
         raise CliError(why.message) from why
     if session.wants_json:
         session.print_json({"runId": view["runId"], "instance": instance, "noticeSeconds": warn, "tasks": hit})
@@ -68,7 +68,7 @@ def _check(session: Session, warn: float) -> None:
 
 def _chosen(session: Session, view: Mapping[str, Any], task: int | None) -> Mapping[str, Any]:
     """The task whose instance is interrupted. Raises CliError if it does not run."""
-    from argosy.client.steering import running_task
+    from argosy.client.local_requests import running_task
 
     found = running_task(view, task)
     if found is None:

@@ -54,10 +54,10 @@ def run(
 
 def run_report(session: Session, run: str) -> Page:
     """Raises CliError for an unknown id."""
-    from argosy.ui.looks import Looks, NoSuchPage
+    from argosy.ui.deployment_reader import DeploymentReader, NoSuchPage
 
     try:
-        return Looks(session.access, session.tools.now).read_run(run)
+        return DeploymentReader(session.access, session.tools.now).read_run(run)
     except NoSuchPage as why:
         raise CliError(str(why), next_step="`argosy status` lists the runs") from why
 

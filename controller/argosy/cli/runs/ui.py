@@ -25,13 +25,13 @@ def ui(
     no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address.")] = False,
 ) -> None:
     """Runs, cluster and prices in your browser, until Ctrl-C."""
-    from argosy.ui.looks import Looks
+    from argosy.ui.deployment_reader import DeploymentReader
     from argosy.ui.serving import serve
 
     if run is not None:
         session.api.describe(run)  # refused here, in words, rather than in the browser
     deployment = session.deployment
-    looks = Looks(session.access, session.tools.now)
+    reader = DeploymentReader(session.access, session.tools.now)
 
     def opened(address: str) -> None:
         say(f"{address}\nFor this browser and this user only; Ctrl-C ends it.")
@@ -39,7 +39,7 @@ def ui(
             session.tools.open_page(address)
 
     try:
-        serve(looks, f"{deployment.prefix} in {deployment.region}", f"/runs/{run}" if run else "/", port, opened)
+        serve(reader, f"{deployment.prefix} in {deployment.region}", f"/runs/{run}" if run else "/", port, opened)
     except OSError as fault:
         step = f"choose another port: argosy ui --port {port + 1}" if port else ""
         raise CliError(f"Cannot listen on 127.0.0.1:{port}: {fault.strerror or fault}.", next_step=step) from fault

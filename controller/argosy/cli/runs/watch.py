@@ -21,16 +21,13 @@ from argosy.cli.runs.next_steps import next_steps
 from argosy.cli.session import Session, warn
 from argosy.client.progress import TERMINAL, ProgressRate
 from argosy.client.waiting import (
-    FAILURES_LIMIT,
     FIRST_LOCAL_S,
-    LOCAL_FAILURES_LIMIT,
-    LOCAL_INTERVAL_S,
     RunPoller,
     WaitTimedOut,
+    interval_of,
 )
 
 View = Mapping[str, Any]
-AWS_INTERVAL_S = 3.0  # each poll is one Lambda invocation: about $0.000001
 
 
 def register(app: typer.Typer) -> None:
@@ -74,8 +71,7 @@ def until_ended(
     """The final view. Raises CliError with exit code 4 when the time is up."""
     tools, rate = session.tools, ProgressRate()
     view: View = {}
-    is_local = session.connection.is_loopback
-    interval_s, limit = (LOCAL_INTERVAL_S, LOCAL_FAILURES_LIMIT) if is_local else (AWS_INTERVAL_S, FAILURES_LIMIT)
+    interval_s, limit = interval_of(session.connection.is_loopback)
     poller = RunPoller(session.api.describe, tools.now, tools.sleep, interval_s, warn, limit)
     with shown as show:
         try:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from argosy.local.containers import mourner
+from argosy.local.containers import cleanup_process
 
 MOST_PROGRAMS = 10_000  # that run at once
 
@@ -37,8 +37,8 @@ class Followers:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(MOST_PROGRAMS, "argosy-task")
         self._guard = threading.Lock()
-        self._mourner = subprocess.Popen(
-            [sys.executable, "-I", "-S", mourner.__file__],
+        self._cleanup = subprocess.Popen(
+            [sys.executable, "-I", "-S", cleanup_process.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,  # the terminal's signals are not for it
@@ -52,29 +52,29 @@ class Followers:
 
     def begun(self, group: int) -> None:
         """A program leads this process group; its starter follows it."""
-        self._tell(mourner.BEGUN, str(group))
+        self._tell(cleanup_process.BEGUN, str(group))
 
     def forget(self, group: int) -> None:
         """All of the group has been killed; its id may be used again from now on."""
-        self._tell(mourner.ENDED, str(group))
+        self._tell(cleanup_process.ENDED, str(group))
 
     def shares(self, pipes: Path) -> None:
         """The folder of the pipes of an MPS daemon, which is to end with local mode."""
-        self._tell(mourner.SHARED, str(pipes))
+        self._tell(cleanup_process.SHARED, str(pipes))
 
     def label(self, engine: str, label: str) -> None:
         """Containers of this engine with this label are ours."""
-        self._tell(mourner.LABELLED, engine, label)
+        self._tell(cleanup_process.LABELLED, engine, label)
 
     def close(self) -> None:
         """No program is left."""
         self._threads.shutdown()
-        self._tell(mourner.WELL)
-        with suppress(BrokenPipeError), self._mourner:
+        self._tell(cleanup_process.WELL)
+        with suppress(BrokenPipeError), self._cleanup:
             """It ends with its input."""
 
     def _tell(self, *words: str) -> None:
-        assert self._mourner.stdin is not None
+        assert self._cleanup.stdin is not None
         with self._guard, suppress(BrokenPipeError):  # it was killed: then nothing cleans up after local mode
-            self._mourner.stdin.write(" ".join(words) + "\n")
-            self._mourner.stdin.flush()
+            self._cleanup.stdin.write(" ".join(words) + "\n")
+            self._cleanup.stdin.flush()

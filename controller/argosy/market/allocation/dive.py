@@ -40,7 +40,7 @@ _BELONGS = 0.985  # a task is worth at least this share of the price of its room
 _NEAR_THE_END = 4.2  # mean tasks that the room is worth: below, pairs are tried
 
 
-class Filling(NamedTuple):
+class InstanceTasks(NamedTuple):
     """The tasks of one instance."""
 
     shape: IntArray
@@ -72,7 +72,7 @@ class Stock:
         if not len(self._shape):
             self._refill()
 
-    def filling(self, capacity: IntArray, price: FloatArray, begin: float = 0.0) -> Filling:
+    def filling(self, capacity: IntArray, price: FloatArray, begin: float = 0.0) -> InstanceTasks:
         """For an instance of `capacity` (3,); empty if no task fits.
 
         price: (3,) USD per hour of a cpu unit, a MiB and a GPU there: tasks worth much less than the price of their
@@ -88,7 +88,7 @@ class Stock:
         at = np.sort(np.array(taken, dtype=np.int64))
         first = np.flatnonzero(np.concatenate([[True], at[1:] != at[:-1]])) if len(at) else at
         shape, count = self._shape[at[first]], np.diff(np.append(first, len(at)))
-        return Filling(shape, count, float(self.value[shape] @ count))
+        return InstanceTasks(shape, count, float(self.value[shape] @ count))
 
     def taken(self, tasks: int) -> None:
         """Update after that many tasks were taken out of `rest`."""
@@ -272,7 +272,7 @@ class _Rounding:
                 failures, failed = failures + 1, failed + filling.worth / worth
         return failed / _TRIES if failures == _TRIES else 1.0
 
-    def _filling(self, pool: int, begin: float = 0.0) -> Filling:
+    def _filling(self, pool: int, begin: float = 0.0) -> InstanceTasks:
         size = int(self.plan.problem.size_of_pool[pool])
         return self.stock.filling(self.plan.problem.sizes[size], self.fluid.axis_price[size], begin)
 
@@ -301,7 +301,7 @@ class _Rounding:
                 return
             self._take(pool, filling, int(self.plan.depth[pool]))
 
-    def _take(self, pool: int, filling: Filling, most: int) -> int:
+    def _take(self, pool: int, filling: InstanceTasks, most: int) -> int:
         """Buy up to `most` instances with the same tasks; returns how many."""
         shape, count, _ = filling
         times = min(most, int((self.plan.rest[shape] // count).min()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from argosy.model import cluster_course
+from argosy.model import cluster_history
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.invariants import check
 from argosy.model.journal import stored
@@ -38,7 +38,7 @@ def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -
     expiries = dict.fromkeys(journal, now + stored.KEPT_S) | dict.fromkeys(history, now + HISTORY_KEPT_S)
     gone = state.gone_environments.keys() - state.environments.keys()
     expiries |= {(documents.STATE, ENVIRONMENT + name): now + MARK_KEPT_S for name in gone}
-    expiries |= {key: now + cluster_course.KEPT_S for key in puts if key[0] == cluster_course.PARTITION}
+    expiries |= {key: now + cluster_history.KEPT_S for key in puts if key[0] == cluster_history.PARTITION}
     return puts | journal, expiries
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from argosy.model.cluster_course import EVERY_S
+from argosy.model.cluster_history import EVERY_S
 
 Sharer: TypeAlias = tuple[str, str]  # queue, owner ("" if the queue is not shared by owners)
 Amounts: TypeAlias = tuple[int, ...]  # of cpu units, MiB and GPUs

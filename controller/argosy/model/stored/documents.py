@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
 
-from argosy.model import cluster_course, ended_attempts
-from argosy.model.cluster_course import CoursePiece, course_key
+from argosy.model import cluster_history, ended_attempts
+from argosy.model.cluster_history import ClusterHistoryPiece, cluster_history_key
 from argosy.model.host_care import SELDOM
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.money.costs import NO_WORK, Costs
@@ -146,7 +146,7 @@ def changed(state: State) -> Documents:
         documents |= {(STATE, key): encode(record) for key, record in environment_records(state)}
     if state.changed_sharing or state.changed_recent_use:
         documents |= {(STATE, key): body for key, body in sharing_bodies(state)}
-    return documents | _changed_runs(state) | _history(state) | _course(state)
+    return documents | _changed_runs(state) | _history(state) | _cluster_history(state)
 
 
 def _changed_runs(state: State) -> Documents:
@@ -171,13 +171,13 @@ def _history(state: State) -> Documents:
     }
 
 
-def _course(state: State) -> Documents:
+def _cluster_history(state: State) -> Documents:
     """The commit's records about the cluster."""
-    piece = CoursePiece(state.sample, state.orders)
+    piece = ClusterHistoryPiece(state.sample, state.orders)
     times = [order.at for order in state.orders] + ([state.sample.at] if state.sample else [])
     if not times:
         return {}
-    return {(cluster_course.PARTITION, course_key(max(times), state.version + 1)): encode(piece.to_json())}
+    return {(cluster_history.PARTITION, cluster_history_key(max(times), state.version + 1)): encode(piece.to_json())}
 
 
 def _changed_buckets(state: State) -> dict[int, list[dict[str, Any]]]:

@@ -12,7 +12,7 @@ from argosy.model.inbox import SubmitRequest
 from argosy.model.money.costs import Costs
 from argosy.model.policy import Policy
 from argosy.model.program_versions import ProgramVersion, submitted_version
-from argosy.model.purchases import UNSTEERED, PurchaseMode, Steering
+from argosy.model.purchases import INITIAL_CHOICE, PurchaseChoice, PurchaseMode
 from argosy.model.resources import NOTHING, Resources, as_stored
 from argosy.model.run_terms import Changes, Dependency, Port, RunTerms, changed
 from argosy.model.runs import (
@@ -88,7 +88,7 @@ class RunRecord:
     unaffordable_since: float = 0.0
     purchase: PurchaseMode = PurchaseMode.SPOT
     deadline_at: float | None = None
-    steering: Steering = UNSTEERED
+    steering: PurchaseChoice = INITIAL_CHOICE
     reopened_at: float = 0.0
     retries: int = 0
     changes: Changes = field(default_factory=dict)
@@ -276,7 +276,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "chosen": lambda rows: tuple(TaskStretch(*row) for row in rows),
     "manifest_bounds": lambda rows: tuple(ManifestBound(*row) for row in rows),
     "costs": _costs,
-    "steering": Steering.from_json,
+    "steering": PurchaseChoice.from_json,
     "failures": _failures,
     "start_ups": lambda row: StartUps(*row[: len(StartUps._fields)]),
     "history": lambda rows: tuple(HistoryPart(*row) for row in rows),

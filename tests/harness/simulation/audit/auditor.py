@@ -19,7 +19,7 @@ from tests.harness.simulation.audit.backfill import BackfillChecker
 from tests.harness.simulation.audit.caps import CapChecker, MembersChecker, UpdateChecker
 from tests.harness.simulation.audit.cells import CellChecker
 from tests.harness.simulation.audit.checkpoints import CheckpointChecker
-from tests.harness.simulation.audit.cluster_course import ClusterCourseChecker, FigureChecker
+from tests.harness.simulation.audit.cluster_history import ClusterHistoryChecker, FigureChecker
 from tests.harness.simulation.audit.daemons import DaemonChecker
 from tests.harness.simulation.audit.dependencies import DependencyChecker
 from tests.harness.simulation.audit.deployments import DeploymentChecker
@@ -105,7 +105,7 @@ class Auditor:
             DependencyChecker(facts),
             ImageChecker(facts),
             HistoryChecker(facts),
-            ClusterCourseChecker(facts),
+            ClusterHistoryChecker(facts),
             ReasonChecker(facts),
             FigureChecker(facts),
             MarkerChecker(facts),

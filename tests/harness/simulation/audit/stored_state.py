@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from argosy.model import cluster_course, ended_attempts
+from argosy.model import cluster_history, ended_attempts
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable, StopCause
-from argosy.model.cluster_course import CoursePiece
+from argosy.model.cluster_history import ClusterHistoryPiece
 from argosy.model.ended_attempts import EndedAttempt
 from argosy.model.instances import pool_key
 from argosy.model.pools import Floor
@@ -63,7 +63,7 @@ class StoredState:
         """By chunk and row of the attempt table."""
         self.ended: list[tuple[str, EndedAttempt]] = []
         """By run, the rows that the latest transaction has added to its history."""
-        self.course: CoursePiece | None = None
+        self.cluster_history: ClusterHistoryPiece | None = None
         """What the latest transaction says about the cluster."""
         self.intended: set[AttemptKey] = set()
         """Every intent that was ever stored."""
@@ -90,7 +90,7 @@ class StoredState:
         for (pk, sk), body in puts.items():
             self._take_summary(pk, sk, body)
         fresh: list[StoredAttempt] = []
-        self.ended, self.course = [], None
+        self.ended, self.cluster_history = [], None
         for (pk, sk), body in puts.items():
             kind, _, number = sk.partition("#")
             if pk.startswith("RUN#") and kind == "TASKS":
@@ -100,8 +100,8 @@ class StoredState:
             elif pk.startswith(documents.history_partition("")):
                 run_id = pk.removeprefix(documents.history_partition(""))
                 self.ended += [(run_id, row) for row in ended_attempts.from_bytes(body).rows()]
-            elif pk == cluster_course.PARTITION:
-                self.course = CoursePiece.from_json(documents.decode(body))
+            elif pk == cluster_history.PARTITION:
+                self.cluster_history = ClusterHistoryPiece.from_json(documents.decode(body))
         return fresh
 
     def _take_summary(self, pk: str, sk: str, body: bytes) -> None:

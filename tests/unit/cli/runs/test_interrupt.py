@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.client.aws_clients import Connection
-from argosy.client.steering import SteeringRefused, steer
+from argosy.client.local_requests import LocalRequestRefused, local_reply
 from tests.fakes.cli import DEPLOYMENT, RUN_ID, World, run_view, task_row
 from tests.fakes.fis import Fis
 
@@ -58,5 +58,5 @@ def test_on_aws_the_owner_has_to_allow_it_and_the_notice_has_its_length() -> Non
 
 
 def test_where_no_local_mode_answers_that_is_said() -> None:
-    with pytest.raises(SteeringRefused, match=r"no local mode answers at http://127\.0\.0\.1:9: "):
-        steer(Connection(endpoint_url="http://127.0.0.1:9"), "interrupt", {"instanceId": "i-1"})
+    with pytest.raises(LocalRequestRefused, match=r"no local mode answers at http://127\.0\.0\.1:9: "):
+        local_reply(Connection(endpoint_url="http://127.0.0.1:9"), "interrupt", {"instanceId": "i-1"})

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from argosy.local.containers import mourner
+from argosy.local.containers import cleanup_process
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.process import MARK, OUT_OF_MEMORY, ContainerProcess, Ended, Program
 from tests.fakes.waiting import is_gone, until
@@ -243,12 +243,12 @@ def test_programs_of_a_local_mode_that_is_killed_are_killed_with_all_they_starte
 
 def test_what_has_ended_is_not_mourned_and_an_orderly_end_leaves_nothing_to_do() -> None:
     lines = ["+ 1", "+ 2", "- 1", "label podman argosy.local.port=1"]
-    assert mourner.watch([*lines, "mps /tmp/a b/pipes"]) == (
+    assert cleanup_process.watch([*lines, "mps /tmp/a b/pipes"]) == (
         {2},
         [("podman", "argosy.local.port=1")],
         ["/tmp/a b/pipes"],
     )
-    assert mourner.watch([*lines, "well"]) == (set(), [], [])
+    assert cleanup_process.watch([*lines, "well"]) == (set(), [], [])
 
 
 def test_containers_of_a_local_mode_that_is_killed_are_removed(tmp_path: Path) -> None:
@@ -257,14 +257,14 @@ def test_containers_of_a_local_mode_that_is_killed_are_removed(tmp_path: Path) -
     engine.chmod(0o700)
     gone = subprocess.Popen(["true"])
     gone.wait()
-    mourner.clean([gone.pid], [(str(engine), "mine=1")], [])
+    cleanup_process.clean([gone.pid], [(str(engine), "mine=1")], [])
     assert log.read_text().splitlines() == ["ps --all --quiet --filter label=mine=1", "rm --force one two"]
 
 
 def test_followers_continue_without_the_process_that_waits_for_their_end() -> None:
     followers = Followers()
     for child in psutil.Process().children():
-        if mourner.__file__ in child.cmdline():
+        if cleanup_process.__file__ in child.cmdline():
             child.kill()
             child.wait()
     with ThreadPoolExecutor(4) as pool:

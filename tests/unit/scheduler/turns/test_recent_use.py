@@ -10,7 +10,7 @@ import pytest
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.user_requests import note_use as note
 from argosy.model.actions import Launch
-from argosy.model.cluster_course import EVERY_S
+from argosy.model.cluster_history import EVERY_S
 from argosy.model.shares.recent_use import RECENT_USE, UNIT, RecentUse
 from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State

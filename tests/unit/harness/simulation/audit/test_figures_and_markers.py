@@ -15,7 +15,7 @@ from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world
-from tests.harness.simulation.audit.cluster_course import FigureChecker
+from tests.harness.simulation.audit.cluster_history import FigureChecker
 from tests.harness.simulation.audit.facts import Rest, TrialFacts
 from tests.harness.simulation.audit.progress import MarkerChecker
 from tests.harness.simulation.world.deployed_fleets import Bill

@@ -23,7 +23,7 @@ _SHARES = (("cpuUsed", "CPU", "0"), ("memoryUsed", "memory", "1"), ("gpuUsed", "
 
 
 @dataclass(frozen=True, slots=True)
-class CourseColumns:
+class HistoryColumns:
     """at: seconds before the end, shape (moments,). values: by name, the same shape; 0 while the cluster is known to
     have been at rest, NaN while no sample was taken. low: where the requested time begins."""
 
@@ -33,18 +33,18 @@ class CourseColumns:
     damaged: int
 
 
-def course_figures(told: View | None) -> Iterator[Figure]:
+def history_figures(told: View | None) -> Iterator[Figure]:
     """told: None if the deployment keeps no history."""
     if told is None or not told["at"]:
         empty = "Nothing was recorded in this period: samples are taken while anything runs."
         yield Figure("course", "Over time", empty=empty, wide=True)
         return
-    course = course_of(told)
-    yield _stacked("over-time", "Instances over time", "instances", course, _INSTANCES)
+    history = columns_of(told)
+    yield _stacked("over-time", "Instances over time", "instances", history, _INSTANCES)
     yield _interruptions(told)
-    yield _stacked("tasks-over-time", "Tasks over time", "tasks", course, _TASKS)
-    yield _shares(course)
-    yield _spending(course)
+    yield _stacked("tasks-over-time", "Tasks over time", "tasks", history, _TASKS)
+    yield _shares(history)
+    yield _spending(history)
 
 
 def bought(told: View | None) -> Iterator[Figure]:
@@ -53,7 +53,7 @@ def bought(told: View | None) -> Iterator[Figure]:
         yield _bought(told)
 
 
-def course_of(told: View) -> CourseColumns:
+def columns_of(told: View) -> HistoryColumns:
     """The samples and the times between them: rest is zeros throughout, and a time without samples is a gap."""
     names = [name for name, *_ in (*_INSTANCES, *_TASKS, *_SHARES)] + ["usdPerHour"]
     # In order of time; at one time, the end of a gap, then the sample, then the beginning of the next gap.
@@ -63,7 +63,7 @@ def course_of(told: View) -> CourseColumns:
         rows += [(gap["from"], 2, between), (gap["to"], 0, between)]
     rows.sort(key=lambda row: row[:2])
     end = told["to"]
-    return CourseColumns(
+    return HistoryColumns(
         at=np.array([at for at, *_ in rows]) - end,
         values={name: np.array([each[place] for *_, each in rows], dtype="f8") for place, name in enumerate(names)},
         low=told["from"] - end,
@@ -71,38 +71,38 @@ def course_of(told: View) -> CourseColumns:
     )
 
 
-def _stacked(key: str, title: str, unit: str, course: CourseColumns, kinds: Sequence[tuple[str, str, str]]) -> Figure:
-    rows = [(name, colour, course.values[each]) for each, name, colour in kinds]
+def _stacked(key: str, title: str, unit: str, history: HistoryColumns, kinds: Sequence[tuple[str, str, str]]) -> Figure:
+    rows = [(name, colour, history.values[each]) for each, name, colour in kinds]
     total = np.sum([values for *_, values in rows], axis=0)
-    frame = _frame(course.low, axes.counts(float(np.nanmax(total, initial=0.0))), unit, f"{title}, by kind.")
+    frame = _frame(history.low, axes.counts(float(np.nanmax(total, initial=0.0))), unit, f"{title}, by kind.")
     layers = [svg.Layer(name, colour, values, _whole(values[-1])) for name, colour, values in rows]
-    table = _table(course, [(name.capitalize(), values, _whole) for name, _, values in rows])
-    picture = svg.areas(frame, course.at, layers, steps=True)
-    return Figure(key, title, note=_damage(course), picture=picture, table=table)
+    table = _table(history, [(name.capitalize(), values, _whole) for name, _, values in rows])
+    picture = svg.areas(frame, history.at, layers, steps=True)
+    return Figure(key, title, note=_damage(history), picture=picture, table=table)
 
 
-def _shares(course: CourseColumns) -> Figure:
+def _shares(history: HistoryColumns) -> Figure:
     key, title = "in-use", "In use over time"
     drawn = [
-        (course.at, svg.Layer(name, colour, course.values[each], _percent(course.values[each][-1])))
+        (history.at, svg.Layer(name, colour, history.values[each], _percent(history.values[each][-1])))
         for each, name, colour in _SHARES
-        if np.nanmax(course.values[each], initial=0.0) > 0
+        if np.nanmax(history.values[each], initial=0.0) > 0
     ]
     if not drawn:
         return Figure(key, title, empty="No instance was in use in this period.")
     axis = axes.Axis(0.0, 1.0, [(share / 100, f"{share} %") for share in (0, 25, 50, 75, 100)])
-    frame = _frame(course.low, axis, "of all instances", "Shares of CPU, memory and GPUs in use.")
-    table = _table(course, [(layer.name, layer.values, _percent) for _, layer in drawn])
+    frame = _frame(history.low, axis, "of all instances", "Shares of CPU, memory and GPUs in use.")
+    table = _table(history, [(layer.name, layer.values, _percent) for _, layer in drawn])
     return Figure(key, title, picture=svg.lines(frame, drawn, steps=True), table=table)
 
 
-def _spending(course: CourseColumns) -> Figure:
-    usd = course.values["usdPerHour"]
+def _spending(history: HistoryColumns) -> Figure:
+    usd = history.values["usdPerHour"]
     top = float(np.nanmax(usd, initial=0.0))
-    frame = _frame(course.low, axes.dollars(top), "US dollars an hour", f"US dollars per hour: {money(top)} at most.")
+    frame = _frame(history.low, axes.dollars(top), "US dollars an hour", f"US dollars per hour: {money(top)} at most.")
     layer = svg.Layer("all instances", "useful", usd, f"{money(float(np.nan_to_num(usd[-1])))} an hour")
-    picture = svg.areas(frame, course.at, [layer], steps=True)
-    return Figure("spending", "Cost per hour", picture=picture, table=_table(course, [("$ an hour", usd, money)]))
+    picture = svg.areas(frame, history.at, [layer], steps=True)
+    return Figure("spending", "Cost per hour", picture=picture, table=_table(history, [("$ an hour", usd, money)]))
 
 
 def _interruptions(told: View) -> Figure:
@@ -151,16 +151,16 @@ def _frame(low: float, y: axes.Axis, unit: str, said: str, high: float = 0.0) ->
     return svg.Frame(axes.seconds(low, high), y, "before now", unit, said)
 
 
-def _table(course: CourseColumns, columns: Sequence[tuple[str, Floats, Any]]) -> Table:
+def _table(history: HistoryColumns, columns: Sequence[tuple[str, Floats, Any]]) -> Table:
     """The newest first, in steps that show all of the time."""
     known = np.flatnonzero(~np.isnan(columns[0][1]))[::-1]
     rows = known[:: max(1, -(-len(known) // ROWS_SHOWN))].tolist()
-    shown = [(f"{duration(-course.at[row])} ago", *(text(values[row]) for _, values, text in columns)) for row in rows]
+    shown = [(f"{duration(-history.at[row])} ago", *(text(values[row]) for _, values, text in columns)) for row in rows]
     return Table((">When", *(f">{name}" for name, *_ in columns)), shown)
 
 
-def _damage(course: CourseColumns) -> str:
-    return f"{counted(course.damaged, 'record')} of this period cannot be read." if course.damaged else ""
+def _damage(history: HistoryColumns) -> str:
+    return f"{counted(history.damaged, 'record')} of this period cannot be read." if history.damaged else ""
 
 
 def _whole(value: float) -> str:

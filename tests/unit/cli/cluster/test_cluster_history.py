@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cli.cluster.course import MOST_ORDERS, MOST_ROWS
+from argosy.cli.cluster.history import MOST_ORDERS, MOST_ROWS
 from tests.fakes.cli import World
 from tests.fakes.histories import cluster_history
 

@@ -55,7 +55,7 @@ class NoSuchPage(Exception):
 
 
 @dataclass
-class Looks:
+class DeploymentReader:
     """One user's reads of one deployment. now: epoch seconds."""
 
     access: Access
@@ -93,14 +93,14 @@ class Looks:
 
     def _read_cluster(self, address: str) -> Page:
         _, hours, serves_s = SPANS[address]
-        course = known(
+        history = known(
             lambda: self.kept.once(hours, serves_s, lambda: self.access.api.cluster_history(hours)["history"])
         )
         links: list[Content] = []
         for to, (name, _, _) in SPANS.items():
             link = element("a", name, href=to, aria_current="true" if to == address else None)
             links += [" · ", link] if links else [link]
-        return cluster_page(self.cluster_now(), course, [("over time", links)])
+        return cluster_page(self.cluster_now(), history, [("over time", links)])
 
     def queues(self) -> Page:
         """How the cluster is shared."""

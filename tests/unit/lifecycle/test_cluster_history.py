@@ -1,21 +1,21 @@
-"""The cluster's course is noted every five minutes while anything is there, and each order when it is placed."""
+"""The cluster's history is noted every five minutes while anything is there, and each order when it is placed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.lifecycle import cluster_course
+from argosy.lifecycle import cluster_history
 from argosy.lifecycle.begin import begin
 from argosy.lifecycle.suspension import suspend
 from argosy.model.actions import NoteOrder, SetTarget
-from argosy.model.cluster_course import (
+from argosy.model.cluster_history import (
     EVERY_S,
     KEPT_S,
     MOST_ORDERS,
     MOST_POOLS,
     MOST_RUNS,
     PARTITION,
-    CoursePiece,
+    ClusterHistoryPiece,
     PoolCount,
 )
 from argosy.model.events import HostStateChanged, InterruptionWarned
@@ -46,19 +46,19 @@ from tests.builders import (
 POOL = "us-east-1/c5.xlarge/us-east-1a"
 
 
-def pieces(items: Documents) -> list[CoursePiece]:
+def pieces(items: Documents) -> list[ClusterHistoryPiece]:
     keys = sorted(key for key in items if key[0] == PARTITION)
-    return [CoursePiece.from_json(documents.decode(items[key])) for key in keys]
+    return [ClusterHistoryPiece.from_json(documents.decode(items[key])) for key in keys]
 
 
 def noted(state: State, items: Documents, at: float) -> State:
-    cluster_course.note(state, at)
+    cluster_history.note(state, at)
     return stored(state, items)
 
 
 def test_a_cluster_in_which_nothing_is_leaves_no_sample() -> None:
     state = state_with()
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     assert (state.sample, state.orders) == (None, [])
     assert len(documents.changed(state)) == 1
 
@@ -92,7 +92,7 @@ def test_a_sample_counts_tasks_instances_and_money() -> None:
 def test_tasks_of_a_suspended_run_are_counted() -> None:
     state = stored(state_with_instance(), {})
     suspend(state, RunRecord.of(the_run(state)), "a fault", NOW)
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     assert state.sample is not None
     assert (state.sample.runs, state.sample.queued) == (1, 10)
 
@@ -141,14 +141,14 @@ def test_an_order_whose_bound_is_not_known_says_only_what_it_is_for() -> None:
     state = stored(state_with(submitted(), prepared(), fleet()), {})
     begin(state, SetTarget(POOL, 1, 0), NOW, POLICY)
     begin(state, NoteOrder(OrderNote(NOW, 1)), NOW, POLICY)
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     assert [each.why for each in state.orders] == ["for tasks without a place"]
 
 
 def test_a_found_fleet_with_a_target_was_ordered_by_another_controller() -> None:
     state = stored(state_with(), {})
     told(state, fleet(spot_target=5))
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     assert state.orders == []
 
 
@@ -157,14 +157,14 @@ def test_an_order_to_a_fleet_that_the_same_commit_meets_is_noted() -> None:
     state = stored(state_with(submitted(), prepared()), {})
     told(state, fleet(spot_target=2))
     begin(state, SetTarget(POOL, 5, 1), NOW, POLICY)
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     assert [(each.purchase, each.count) for each in state.orders] == [("spot", 3), ("on-demand", 1)]
 
 
 def test_the_last_request_to_a_fleet_that_lags_is_unknown_when_it_is_found() -> None:
     state = stored(state_with(submitted(), prepared()), {})
     told(state, fleet(spot_target=2, is_behind=True))
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     assert state.orders == []
 
 
@@ -173,7 +173,7 @@ def test_of_very_many_pools_the_largest_are_named_and_all_are_in_the_totals() ->
     for number in range(MOST_POOLS + 5):
         pool = Pool("us-east-1", f"t{number}.x", "us-east-1a", "fleet", spot_target=number + 2)
         state.pools[pool.key] = pool
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     assert state.sample is not None
     assert len(state.sample.pools) == MOST_POOLS
     assert state.sample.pools[0].target == MOST_POOLS + 6
@@ -190,7 +190,7 @@ def test_many_orders_while_very_many_runs_wait_are_a_small_item() -> None:
         state.runs[f"r{number}"] = replace(the_run(state), id=f"r{number}", number=number)
     for pool in pools:
         begin(state, SetTarget(pool.key, 1, 0), NOW, POLICY)
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     assert (len(state.orders), len(state.orders[0].runs)) == (MOST_ORDERS, MOST_RUNS)
     [body] = [body for key, body in documents.changed(state).items() if key[0] == PARTITION]
     assert len(body) < 50_000
@@ -198,7 +198,7 @@ def test_many_orders_while_very_many_runs_wait_are_a_small_item() -> None:
 
 def test_a_piece_expires_after_ninety_days() -> None:
     state = state_with_instance()
-    cluster_course.note(state, NOW)
+    cluster_history.note(state, NOW)
     _, expires_at = documents_of_commit(state, NOW)
     assert [at for key, at in expires_at.items() if key[0] == PARTITION] == [NOW + KEPT_S]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy.figures.course import bought, course_figures, course_of
+from argosy.figures.cluster_history import bought, columns_of, history_figures
 from argosy.figures.document import Figure
 from tests.fakes.histories import ORIGIN, cluster_history
 
@@ -31,15 +31,15 @@ def told(at: list[float], gaps: list[dict[str, Any]] | None = None, **changes: A
 
 
 def figure_of(history: Any, key: str) -> Figure:
-    return next(each for each in (*course_figures(history), *bought(history)) if each.key == key)
+    return next(each for each in (*history_figures(history), *bought(history)) if each.key == key)
 
 
 @pytest.mark.parametrize(("at_rest", "between"), [(True, 0.0), (False, np.nan)])
 def test_between_samples_there_is_rest_or_a_hole(at_rest: bool, between: float) -> None:
     gap = {"from": ORIGIN - 3000, "to": ORIGIN - 600, "atRest": at_rest}
-    course = course_of(told([3300, 3000, 600, 300], [gap]))
-    assert course.at.tolist() == [-3300, -3000, -3000, -600, -600, -300]
-    assert np.array_equal(course.values["spot"], [1, 1, between, between, 1, 1], equal_nan=True)
+    columns = columns_of(told([3300, 3000, 600, 300], [gap]))
+    assert columns.at.tolist() == [-3300, -3000, -3000, -600, -600, -300]
+    assert np.array_equal(columns.values["spot"], [1, 1, between, between, 1, 1], equal_nan=True)
 
 
 def test_a_level_holds_until_the_next_sample_and_is_no_ramp() -> None:
@@ -71,7 +71,7 @@ def test_a_teardown_that_begins_again_revokes_no_interruption() -> None:
 @pytest.mark.parametrize("samples", [12, 288, 1000])
 def test_every_picture_of_a_course_has_a_table_of_all_of_its_time(samples: int) -> None:
     history = cluster_history(samples)
-    figures = [*course_figures(history), *bought(history)]
+    figures = [*history_figures(history), *bought(history)]
     assert [each.key for each in figures] == [
         "over-time", "interruptions", "tasks-over-time", "in-use", "spending", "bought",
     ]  # fmt: skip
@@ -84,7 +84,7 @@ def test_every_picture_of_a_course_has_a_table_of_all_of_its_time(samples: int) 
 
 def test_a_deployment_without_a_history_or_with_an_empty_one_says_so() -> None:
     for history in (None, told([])):
-        [only] = course_figures(history)
+        [only] = history_figures(history)
         assert "Nothing was recorded" in only.empty
         assert not list(bought(history))
     assert figure_of(told([300]), "bought").empty == "Nothing was bought in this period."

@@ -14,7 +14,7 @@ from argosy.client.api import ApiError
 from argosy.client.aws_clients import Connection
 from argosy.figures.history import column, stored
 from argosy.model.tasks import TaskStatus
-from argosy.ui.looks import Looks
+from argosy.ui.deployment_reader import DeploymentReader
 from tests.fakes import environments
 from tests.fakes.cli import NOW, RUN_ID, instance, refusal
 from tests.fakes.histories import ZONES, cluster_history, history
@@ -205,7 +205,7 @@ class Api:
         return in_columns({**self.cluster(), "attempts": self._at_work()})
 
     def cluster_history(self, hours: float) -> JSON:
-        self.asked.append(f"course {hours:g}")
+        self.asked.append(f"history {hours:g}")
         return {"history": cluster_history(min(1000, int(hours * 12)))}
 
     def _at_work(self) -> JSON:
@@ -303,6 +303,6 @@ class Reached:
         return Objects(self.spec)
 
 
-def looks(instances: int = 20, attempts: int = 300, *, spec: JSON | None = None, now: float = NOW) -> Looks:
+def reader(instances: int = 20, attempts: int = 300, *, spec: JSON | None = None, now: float = NOW) -> DeploymentReader:
     access: Any = Reached(Api(instances, attempts), json.dumps(spec or {}).encode())
-    return Looks(access, lambda: now)
+    return DeploymentReader(access, lambda: now)

@@ -11,25 +11,25 @@ from argosy.api.cluster.timeline import (
     MOST_ORDERS,
     MOST_POOLS,
     MOST_SAMPLES,
-    Course,
-    course_between,
-    course_view,
+    ClusterHistory,
+    history_between,
+    history_view,
 )
-from argosy.lifecycle import cluster_course
-from argosy.model.cluster_course import (
+from argosy.lifecycle import cluster_history
+from argosy.model.cluster_history import (
     EVERY_S,
     KEPT_S,
     PARTITION,
+    ClusterHistoryPiece,
     ClusterSample,
-    CoursePiece,
     PlacedOrder,
     PoolCount,
-    course_key,
+    cluster_history_key,
 )
 from argosy.model.stored import documents
 from tests.builders import NOW
+from tests.fakes import histories
 from tests.fakes.api import Desk, error_of, running
-from tests.fakes.histories import cluster_history
 
 HOUR = 3600.0
 POOL = "us-east-1/c5.xlarge/us-east-1a"
@@ -38,8 +38,8 @@ LARGEST_REPLY = 6_000_000 / 4  # of Lambda's 6 MB
 
 def keep(desk: Desk, *samples: ClusterSample, orders: tuple[PlacedOrder, ...] = ()) -> None:
     for version, sample in enumerate(samples):
-        key = PARTITION, course_key(sample.at, version)
-        desk.store.items[key] = documents.encode(CoursePiece(sample, orders).to_json())
+        key = PARTITION, cluster_history_key(sample.at, version)
+        desk.store.items[key] = documents.encode(ClusterHistoryPiece(sample, orders).to_json())
 
 
 def busy(at: float, **values: float) -> ClusterSample:
@@ -48,7 +48,7 @@ def busy(at: float, **values: float) -> ClusterSample:
 
 def test_what_a_commit_has_noted_is_shown_of_the_time_that_is_asked_for(desk: Desk) -> None:
     running(desk)
-    cluster_course.note(desk.state, NOW)
+    cluster_history.note(desk.state, NOW)
     desk.commit()
     desk.time = NOW + 60
     view = desk.body("DescribeCluster", include=["history"], historyHours=1)["history"]
@@ -88,15 +88,15 @@ def test_before_the_first_sample_that_is_kept_nothing_is_known(desk: Desk) -> No
 @pytest.mark.parametrize("damage", [b"", b"nothing", documents.encode({"sample": [1]}), documents.encode([])])
 def test_a_piece_that_cannot_be_read_is_counted_and_hides_no_other(desk: Desk, damage: bytes) -> None:
     keep(desk, busy(NOW - 700), busy(NOW - 400), busy(NOW - 100))
-    desk.store.items[PARTITION, course_key(NOW - 400, 1)] = damage
-    desk.store.items[PARTITION, course_key(NOW - 800, 1)] = damage
+    desk.store.items[PARTITION, cluster_history_key(NOW - 400, 1)] = damage
+    desk.store.items[PARTITION, cluster_history_key(NOW - 800, 1)] = damage
     view = desk.body("DescribeCluster", include=["history"], historyHours=0.2)["history"]
     assert (view["at"], view["damaged"]) == ([NOW - 700, NOW - 100], 1)
 
 
 def test_ninety_days_are_thinned_to_means_of_counts_and_the_last_sums() -> None:
     samples = [busy(NOW + place * EVERY_S, spot=place % 2, spent_usd=place) for place in range(int(KEPT_S / EVERY_S))]
-    view = course_view(Course(None, samples, [], 0), NOW, NOW + KEPT_S)
+    view = history_view(ClusterHistory(None, samples, [], 0), NOW, NOW + KEPT_S)
     assert len(view["at"]) <= MOST_SAMPLES
     assert view["intervalSeconds"] == 26 * EVERY_S
     assert set(view["spot"][1:-1]) == {0.5}
@@ -107,7 +107,7 @@ def test_ninety_days_are_thinned_to_means_of_counts_and_the_last_sums() -> None:
 
 def test_the_end_of_what_was_there_is_not_averaged_away() -> None:
     samples = [busy(NOW), busy(NOW + 300), ClusterSample(NOW + 400), busy(NOW + 900), busy(NOW + 1200)]
-    view = course_view(Course(None, samples, [], 0), NOW, NOW + 3 * MOST_SAMPLES * EVERY_S)
+    view = history_view(ClusterHistory(None, samples, [], 0), NOW, NOW + 3 * MOST_SAMPLES * EVERY_S)
     assert 0 in view["runs"]
 
 
@@ -116,14 +116,14 @@ def test_ninety_days_of_the_largest_cluster_take_a_quarter_of_a_reply() -> None:
     values = dict.fromkeys(("runs", "queued", "running", "spent_usd", "usd_per_hour"), 1234567.123456)
     samples = [busy(NOW + place * 7800.0, pools=pools, **values) for place in range(MOST_SAMPLES)]  # type: ignore[arg-type]
     order = PlacedOrder(NOW, pools[0].pool, "spot", 50, 1.23456, tuple(range(100)), "w" * 80)
-    view = course_view(Course(None, samples, [order] * (MOST_ORDERS + 7), 0), NOW, NOW + KEPT_S)
+    view = history_view(ClusterHistory(None, samples, [order] * (MOST_ORDERS + 7), 0), NOW, NOW + KEPT_S)
     assert len(json.dumps(view)) < LARGEST_REPLY
     assert (len(view["pools"]), len(view["orders"]), view["ordersLeftOut"]) == (MOST_POOLS, MOST_ORDERS, 7)
 
 
 def test_the_fake_that_pages_are_tested_with_is_a_reply_of_the_api(desk: Desk) -> None:
     keep(desk, busy(NOW, pools=[PoolCount(POOL, 1)]), orders=(PlacedOrder(NOW, POOL, "spot", 1, 0.0),))  # type: ignore[arg-type]
-    real, fake = desk.body("DescribeCluster", include=["history"])["history"], cluster_history(30)
+    real, fake = desk.body("DescribeCluster", include=["history"])["history"], histories.cluster_history(30)
     assert set(real) == set(fake)
     for name in ("pools", "orders"):
         assert set(real[name][0]) == set(fake[name][0])
@@ -136,10 +136,11 @@ def test_the_state_before_a_span_is_found_behind_many_commits_that_only_ordered(
     for version in range(1, 2 * ITEMS_BEFORE + 2):
         at = NOW + version
         order = PlacedOrder(at, POOL, "spot", 1, 0.1)
-        desk.store.items[PARTITION, course_key(at, version)] = documents.encode(CoursePiece(None, [order]).to_json())
-    assert course_between(desk.store, start, start + HOUR).before == rest._replace(pools=[])
+        key = PARTITION, cluster_history_key(at, version)
+        desk.store.items[key] = documents.encode(ClusterHistoryPiece(None, [order]).to_json())
+    assert history_between(desk.store, start, start + HOUR).before == rest._replace(pools=[])
     desk.store.items.clear()
-    assert course_between(desk.store, start, start + HOUR).before is None
+    assert history_between(desk.store, start, start + HOUR).before is None
 
 
 def test_the_history_ends_with_what_the_same_reply_says_of_the_present(desk: Desk) -> None:

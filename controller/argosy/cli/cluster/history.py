@@ -16,7 +16,7 @@ MOST_ROWS = 24
 MOST_ORDERS = 10
 
 
-def course(history: View) -> Iterator[RenderableType]:
+def history_parts(history: View) -> Iterator[RenderableType]:
     """Samples as a table of MOST_ROWS rows at most, then gaps, the last orders, and what cannot be read."""
     if history["at"]:
         yield _table(history, list(_shown(len(history["at"]))))

@@ -15,9 +15,9 @@ from argosy.client.api import ApiError
 from argosy.figures.document import Page, parts
 from argosy.figures.history import column, stored
 from argosy.ui import stream, tasks
-from argosy.ui.looks import CLUSTER_S, ENDED_S, RUN_S, Looks, NoSuchPage
+from argosy.ui.deployment_reader import CLUSTER_S, ENDED_S, RUN_S, DeploymentReader, NoSuchPage
 from tests.fakes.cli import NOW, RUN_ID
-from tests.fakes.looks import Api, Reached, looks
+from tests.fakes.reader import Api, Reached, reader
 
 STYLE = Path(figures.__file__).parent / "static" / "page.css"
 
@@ -30,10 +30,10 @@ class Clock:
         return self.time
 
 
-def with_clock(instances: int = 5, attempts: int = 60) -> tuple[Looks, Api, Clock]:
+def with_clock(instances: int = 5, attempts: int = 60) -> tuple[DeploymentReader, Api, Clock]:
     api, clock = Api(instances, attempts), Clock()
     access: Any = Reached(api, b"{}")
-    return Looks(access, clock), api, clock
+    return DeploymentReader(access, clock), api, clock
 
 
 def keys(page: Page) -> dict[str, str]:
@@ -81,7 +81,7 @@ def test_the_page_of_a_run_has_the_use_of_its_tasks_and_their_gpus() -> None:
 
 def test_an_unknown_run_has_no_page() -> None:
     with pytest.raises(NoSuchPage, match="no run 'other'"):
-        looks().run("other")
+        reader().run("other")
 
 
 @pytest.mark.parametrize("action", ["history", "attempts"])
@@ -108,7 +108,7 @@ def test_the_plan_of_a_run_is_made_from_the_spec_among_its_results() -> None:
 def test_a_run_without_a_spec_has_no_plan() -> None:
     access: Any = Reached(Api(5, 60), None)
     with pytest.raises(NoSuchPage, match="cannot be read"):
-        Looks(access, lambda: NOW).plan(RUN_ID)
+        DeploymentReader(access, lambda: NOW).plan(RUN_ID)
 
 
 def test_a_cell_of_the_cluster_names_its_tasks_and_their_gpus() -> None:
@@ -169,7 +169,7 @@ def test_a_fault_of_ours_is_not_taken_for_one_of_the_prices() -> None:
 
 
 def test_the_page_of_a_run_says_what_failed_attempts_printed_last_and_reads_it_once() -> None:
-    look = looks()
+    look = reader()
     shown = "".join(parts(look.run(RUN_ID)).values())
     assert "the last line of argosy/main/3" in shown
     asked = look.access.api.asked  # type: ignore[attr-defined]
@@ -235,7 +235,7 @@ def test_a_log_that_goes_elsewhere_says_so() -> None:
 
 
 def test_a_page_is_found_by_name_and_as_that_of_the_last_run() -> None:
-    look = looks()
+    look = reader()
     assert look.run("last").heading == look.run(RUN_ID).heading == look.run("digits").heading
     with pytest.raises(NoSuchPage, match="There is no run 'nothing'"):
         look.run("nothing")

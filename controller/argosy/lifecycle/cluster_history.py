@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 
 from argosy.lifecycle.hosts import shares_in_use
-from argosy.model.cluster_course import (
+from argosy.model.cluster_history import (
     EVERY_S,
     FIRST_EVERY_S,
     MOST_ORDERS,

@@ -16,7 +16,7 @@ TIMEOUT_S = 30.0
 NOTICE_S = 120.0  # from a spot notice to the end, as on AWS
 
 
-class SteeringRefused(ArgosyError):
+class LocalRequestRefused(ArgosyError):
     """The local mode does not do it, or there is none at the endpoint."""
 
 
@@ -27,11 +27,11 @@ def running_task(view: Mapping[str, Any], task: int | None) -> Mapping[str, Any]
 
 
 def interrupt(connection: Connection, view: Mapping[str, Any], instance: str, notice_s: float) -> list[int]:
-    """A spot notice for an instance; the tasks of the run that get SIGTERM. Raises SteeringRefused."""
+    """A spot notice for an instance; the tasks of the run that get SIGTERM. Raises LocalRequestRefused."""
     try:
-        steer(connection, "interrupt", {"instanceId": instance, "noticeS": notice_s})
-    except SteeringRefused as why:
-        raise SteeringRefused(f"{instance} cannot be interrupted: {why}.") from why
+        local_reply(connection, "interrupt", {"instanceId": instance, "noticeS": notice_s})
+    except LocalRequestRefused as why:
+        raise LocalRequestRefused(f"{instance} cannot be interrupted: {why}.") from why
     return tasks_on(view, instance)
 
 
@@ -40,8 +40,8 @@ def tasks_on(view: Mapping[str, Any], instance: str) -> list[int]:
     return [each["index"] for each in view["taskList"] if each["instance"] == instance and each["status"] == "RUNNING"]
 
 
-def steer(connection: Connection, action: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The reply to `POST /argosy/<action>`, signed with the key of the local mode. Raises SteeringRefused."""
+def local_reply(connection: Connection, action: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply to `POST /argosy/<action>`, signed with the key of the local mode. Raises LocalRequestRefused."""
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
@@ -58,9 +58,9 @@ def steer(connection: Connection, action: str, request: Mapping[str, Any]) -> di
             told: dict[str, Any] = json.load(reply)
             return told
     except urllib.error.HTTPError as fault:
-        raise SteeringRefused(_said(fault.read()) or f"the endpoint answered {fault.code}") from fault
+        raise LocalRequestRefused(_said(fault.read()) or f"the endpoint answered {fault.code}") from fault
     except (OSError, ValueError) as fault:
-        raise SteeringRefused(f"no local mode answers at {endpoint}: {fault}") from fault
+        raise LocalRequestRefused(f"no local mode answers at {endpoint}: {fault}") from fault
 
 
 def _said(text: bytes) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.engine.report import TickReport
-from argosy.model.cluster_course import EVERY_S, ClusterSample, PlacedOrder
+from argosy.model.cluster_history import EVERY_S, ClusterSample, PlacedOrder
 from argosy.model.instances import InstanceStatus, Purchase
 from argosy.model.pools import INTERRUPTIBLE
 from argosy.model.tasks import TaskStatus
@@ -27,7 +27,7 @@ Targets = dict[str, tuple[int, int]]
 A_TICK_S = 120.0  # from the moment that a tick decides for until its commit, retries included
 
 
-class ClusterCourseChecker(Checker):
+class ClusterHistoryChecker(Checker):
     """Samples and orders as they are stored, compared with the stored state and the world."""
 
     def __init__(self, facts: TrialFacts) -> None:
@@ -36,7 +36,7 @@ class ClusterCourseChecker(Checker):
         self._targets: Targets | None = None
 
     def committed(self, commit: Commit) -> None:
-        piece = self.facts.stored.course
+        piece = self.facts.stored.cluster_history
         if piece and piece.sample:
             self._last = piece.sample
             self._check(piece.sample)

@@ -70,7 +70,7 @@ class PlacedOrder(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CoursePiece:
+class ClusterHistoryPiece:
     """One commit's records about the cluster."""
 
     sample: ClusterSample | None
@@ -80,7 +80,7 @@ class CoursePiece:
         return {"sample": self.sample, "orders": self.orders}
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> CoursePiece:
+    def from_json(cls, record: Mapping[str, Any]) -> ClusterHistoryPiece:
         """Unknown members at the end are ignored. Raises KeyError, TypeError or ValueError for damaged data."""
         sample = None
         if record["sample"] is not None:
@@ -89,7 +89,7 @@ class CoursePiece:
         return cls(sample, [PlacedOrder(*each[: len(PlacedOrder._fields)]) for each in record["orders"]])
 
 
-def course_key(at: float, version: int) -> str:
+def cluster_history_key(at: float, version: int) -> str:
     """The sort key: sorts like time, and is unique to a commit."""
     return f"{int(at):010d}#{version:012d}"
 
