@@ -1,7 +1,7 @@
 """The instances that each daemon runs on, and the room kept for daemons.
 
-The room is kept on present, incoming and offered instances. Otherwise batch tasks would take it. Also, a type would be
-bought repeatedly that has room for a task but none for it next to the daemons.
+The room is kept on present, incoming and offered instances. Otherwise batch tasks would take it, and a type that has
+room for a task, but not next to the daemons, would be bought repeatedly.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def steered(run: Run, moment: Moment, is_short: bool | None = None) -> PurchaseC
     progress = progress_of(run, moment)
     stance = _stance(run, moment, progress, before)
     if stance is not Stance.SPOT and not is_ever_available(run, moment.state, policy):
-        stance = Stance.SPOT  # late, but not never
+        stance = Stance.SPOT  # the run ends late instead of never
     if stance is before.stance:
         return before
     if stance is Stance.SPOT:

@@ -88,7 +88,7 @@ def _groups(batches: Sequence[Batch], fits: IntArray, room: IntArray) -> list[li
 
 
 def _gpu_mib(offer: Offer) -> int:
-    """Of one GPU, for tasks that share it."""
+    """MiB of one GPU, for tasks that share it."""
     shared = any(name == GPU_SHARING_ATTRIBUTE for name, _ in offer.attributes)
     return offer.whole.gpu_share_mib // max(1, offer.whole.gpus) * shared
 

@@ -217,7 +217,8 @@ def rate_of(pool: Pool, now: float, policy: Policy) -> float:
 
 
 def rate_source(pool: Pool, now: float, policy: Policy) -> str:
-    """What moves the rate most: `own` count, `account` (EC2 Capacity Manager), `advisor` (its band) or `none`."""
+    """Which source determines the rate most: `own` count, `account` (EC2 Capacity Manager), `advisor` (its band) or
+    `none`."""
     age_s = max(0.0, now - pool.rate_at)
     if pool.instance_hours * 0.5 ** (age_s / policy.rate_half_life_s) > risk.PRIOR_HOURS:
         return "own"
@@ -240,7 +241,7 @@ def assumed_rates(offers: Iterable[Offer], pools: Mapping[str, Pool], now: float
 
 
 def _band(pool: Pool) -> int | None:
-    """The Advisor knows nothing about what the owner of a reservation does."""
+    """The Advisor has no data about what the owner of a reservation does."""
     return None if pool.reservation else interruption_band(pool.cell, pool.instance_type)
 
 

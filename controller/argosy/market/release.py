@@ -48,7 +48,7 @@ def is_kept(instance: Instance) -> bool:
 
 
 def drains_for_a_user(instance: Instance, now: float, policy: Policy) -> bool:
-    """Whether a user lets it drain. A while longer: ECS has to show it ACTIVE again."""
+    """Whether a user lets it drain, or did until a while ago: ECS has to show it ACTIVE again."""
     return instance.drain_until > 0 and now < instance.drain_until + policy.agent_patience_s
 
 

@@ -51,7 +51,7 @@ class ResolveLaunches:
     launches: tuple[Launch, ...]
     intended_at: float
     resend: bool  # False: too old to send again (DESIGN D4)
-    is_contended: bool = False  # whether another controller may still send it: a refusal is no proof then
+    is_contended: bool = False  # another controller may still send it, so a refusal proves nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class StopAttempt:
 
 @dataclass(frozen=True, slots=True)
 class YieldInstance:
-    """Keep the instance for one run until this many of its tasks have come or time is up. No effect outside."""
+    """Keep the instance for one run until this many of its tasks have arrived or time is up. No effect outside."""
 
     instance_id: str
     run_id: str
@@ -85,8 +85,8 @@ class NoteHeld:
 
 @dataclass(frozen=True, slots=True)
 class LookUpHosts:
-    """Ask EC2 whether these instances still run. Attempts ended there, and it is undecided which account is charged for
-    them."""
+    """Ask EC2 whether these instances still run. Attempts ended there, and it is not yet known whether they are charged
+    to the user."""
 
     cell: str
     instance_ids: tuple[str, ...]
@@ -127,9 +127,10 @@ class StopOrphan:
 
 @dataclass(frozen=True, slots=True)
 class SetTarget:
-    """What a pool is to hold: the target of its spot fleet, and on-demand instances, of which EC2 replaces none.
+    """The instances that a pool should hold: the target of its spot fleet, and on-demand instances, which EC2 does not
+    replace.
 
-    More of these than are there is an order, which `lifecycle.begin` numbers.
+    On-demand instances beyond the existing ones are an order, which `lifecycle.begin` numbers.
     """
 
     pool: str

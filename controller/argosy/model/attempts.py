@@ -79,7 +79,7 @@ class AttemptTable(ColumnTable):
         "version": ("i8", 0),  # highest detail.version applied
         "intended_at": ("f8", 0.0),
         "launched_at": ("f8", 0.0),
-        "pull_started_at": ("f8", 0.0),  # of its image, as ECS says while the task is PENDING; 0 = ECS has not
+        "pull_started_at": ("f8", 0.0),  # of its image, as ECS reports it while the task is PENDING; 0 = not reported
         "pull_stopped_at": ("f8", 0.0),
         "started_at": ("f8", 0.0),
         "stop_at": ("f8", 0.0),  # when we last asked ECS to stop it
@@ -87,11 +87,11 @@ class AttemptTable(ColumnTable):
         "gpu_mask": ("u4", 0),
         "absent_since": ("f8", 0.0),  # first complete sweep, or check of a launch in doubt, that did not show it
         "health": ("u1", 0),  # TaskHealth
-        "health_since": ("f8", 0.0),  # the check that first showed it; 0 = none has
+        "health_since": ("f8", 0.0),  # time of the check that first showed it; 0 = no check has
         "host_ports": ("u8", 0),  # where its ports are reached (`argosy.model.services.ports`); 0 = unknown
         "for_run": ("u4", 0),  # Run.number of the run for which it was PREEMPTED
         "program": ("u1", 0),  # version of the program that it runs: place in the run's `programs`
-        "left_at": ("f8", 0.0),  # since when it takes no room on its instance, as far as is known; 0 = it does
+        "left_at": ("f8", 0.0),  # when it stopped taking room on its instance, as far as known; 0 = it takes room
     }
     watched: ClassVar[tuple[str, ...]] = (
         "status", "run", "index", "attempt", "launch", "instance", "stop_cause", "for_run", "left_at"

@@ -88,8 +88,8 @@ class RunNotResumed:
 
 @dataclass(frozen=True, slots=True)
 class DependencyEnded:
-    """A run that others depend on, and that is not open, has ended. statuses: of its tasks in index order
-    (`TaskStatus`), where some depend on it task by task: bytes, compressed by zlib, as base64."""
+    """A run that others depend on, and that is not open, has ended. statuses: the `TaskStatus` of each of its tasks, in
+    index order, if runs depend on it task by task: bytes, compressed by zlib, as base64."""
 
     run_id: str
     status: RunStatus
@@ -127,7 +127,7 @@ class RunNotPrepared:
     reason: str
     final: bool  # False: worth another try
     passing: bool = False  # AWS throttled or did not answer: that says nothing about the run
-    queued: bool = False  # AWS was not called: our own rate of calls leaves no room yet
+    queued: bool = False  # AWS was not called, because our own rate limit allows no call yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ class TaskSeen:
     started_at: float = 0.0
     stopped_at: float = 0.0
     gpu_ids: tuple[str, ...] = ()
-    status_reason: str = ""  # stoppedReason alone: what `onStatusReason` is about
-    container_reason: str = ""  # the container's own reason alone: what `onReason` is about
+    status_reason: str = ""  # stoppedReason alone, which `onStatusReason` matches
+    container_reason: str = ""  # the container's own reason alone, which `onReason` matches
     health: str = ""  # of the main container; counts only if it was polled from ECS, since no event reports it
-    looked_at: float = 0.0  # when that was; 0 = it was not
+    looked_at: float = 0.0  # when it was polled; 0 = it was not
     ports: tuple[PortBinding, ...] = ()  # of the main container, by TCP
     pull_started_at: float = 0.0  # of its images; 0 = ECS does not say
     pull_stopped_at: float = 0.0
@@ -191,12 +191,12 @@ class LaunchInDoubt:
 
     key: AttemptKey
     reason: str
-    is_answer: bool = True  # whether the reason is what the call met, rather than what a listing lacked
+    is_answer: bool = True  # whether the reason comes from the call, not from a listing
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchMissed:
-    """One complete listing did not show an intent that was too old to send again: not yet a proof."""
+    """One complete listing did not show an intent that was too old to send again; this is not proof yet."""
 
     key: AttemptKey
 
@@ -238,12 +238,12 @@ class HostSeen:
     purchase: str  # spot | on-demand | reserved
     state: str  # pending | running | shutting-down | terminated | stopping | stopped
     launched_at: float = 0.0
-    fleet_id: str = ""  # which launched it, by EC2's own tag
+    fleet_id: str = ""  # the fleet that launched it, by EC2's own tag
     private_ip: str = ""
     public_ip: str = ""
     at: float = 0.0  # when EC2 was queried; 0 = unknown
     impaired: str | None = None  # the checks of EC2 that it fails; "" = none, None = EC2 was not asked
-    reservation: str = ""  # the Capacity Reservation of the settings that it takes a place of
+    reservation: str = ""  # the Capacity Reservation from the settings in which it occupies a place
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ class FleetSeen:
     record: SpotRecord | None = None  # None: EC2 gave none
     is_modifying: bool = False  # then the targets may be the earlier ones
     is_behind: bool = False  # whether it launches from an outdated version of its launch template
-    version: str = ""  # the newest of its launch template, which its next instances start from; "" = not known
+    version: str = ""  # newest version of its launch template, used by its next instances; "" = not known
     is_offered: bool | None = None  # whether EC2 offers the type in the zone; None = not known
     stays_behind: str | None = None  # EC2's refusal to move it; "" = none is known, None = it has the newest version
 
@@ -305,7 +305,7 @@ class PoolShort:
     lasting: bool = False  # another query is useless before a person has acted
     over_quota: bool = False  # a vCPU quota is used up: other pools draw on it too
     only: Purchase | None = None  # the purchase option that it concerns; None = EC2 does not say
-    refused: bool = False  # EC2 refused the call itself, so nothing is ordered, and to repeat it costs nothing
+    refused: bool = False  # EC2 refused the call itself, so nothing is ordered, and repeating it costs nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +376,7 @@ class Observed:
     tasks_complete: bool = True
     container_instances_complete: bool = True
     hosts_complete: bool = True
-    whole_cells: frozenset[str] = frozenset()  # whose fleets and hosts were all listed
+    whole_cells: frozenset[str] = frozenset()  # cells whose fleets and hosts were all listed
     cells: frozenset[str] = frozenset()  # all cells that the controller works in; empty = unknown
     reservations: tuple[ReservationSeen, ...] = ()
     reservations_read: frozenset[str] = frozenset()  # cells whose reservations were all listed
@@ -386,7 +386,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ControllerStarted:
-    """A new invocation has loaded the state: intents of the one before are in doubt."""
+    """A new invocation has loaded the state: intents of the previous one are in doubt."""
 
 
 Event = (

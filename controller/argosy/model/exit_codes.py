@@ -8,7 +8,7 @@ import signal
 SAYS_NOTHING = "Essential container in task exited"  # ECS's stoppedReason for every ordinary end
 OUT_OF_MEMORY = "OutOfMemoryError"  # the beginning of the reason of a container that ran out of memory
 ENDED_BADLY = "the program ended with an error"
-KILLED = 128  # and the number of the signal
+KILLED = 128  # plus the number of the signal
 SIGKILLED = KILLED + signal.SIGKILL
 _LAST_SIGNAL = 64
 _GIVEN_UP = re.compile(r"given up after \d+ losses: ")
@@ -66,5 +66,5 @@ def explained(reason: str | None, exit_code: int | None, has_runner: bool = Fals
 
 
 def bare(reason: str) -> str:
-    """The reason of the last loss, of a task that was given up after several."""
+    """The reason of the last loss of a task that was given up after several losses."""
     return _GIVEN_UP.sub("", reason, count=1)

@@ -22,7 +22,7 @@ class FailureGroup(NamedTuple):
 
 
 def note_failure(groups: list[FailureGroup], reason: int, exit_code: int, index: int, at: float) -> None:
-    """Count one more failure. The last group takes all kinds without their own group."""
+    """Count one more failure. The last group counts all kinds that have no separate group."""
     place = _place(groups, reason, exit_code)
     if place is None and len(groups) >= MOST_GROUPS - 1:
         reason = OTHERS

@@ -1,4 +1,4 @@
-"""What the failed attempts of a run wrote last, where their exit codes do not tell them apart."""
+"""The last log lines of a run's failed attempts, read if their exit codes do not distinguish them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FailuresRead:
 
 
 def differ(lines: Iterable[str]) -> bool:
-    """Whether two of them say different things. Numbers may differ, and a line that is not known differs from none.
+    """Whether two of the lines differ. Differences in numbers do not count, and an unknown line differs from no other.
 
     >>> differ(["ValueError: row 3", "ValueError: row 17", ""]), differ(["ValueError: row 3", "KeyError: 'a'"])
     (False, True)

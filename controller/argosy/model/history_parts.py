@@ -17,13 +17,13 @@ import numpy as np
 from argosy.model.ended_attempts import NOWHERE, SCHEMA, EndedAttempts
 from argosy.model.instances import Instance
 
-ROWS_PER_PART = 100_000  # 2.7 MB: as much as a tick may read, and a page of the api may answer
+ROWS_PER_PART = 100_000  # 2.7 MB: as much as a tick may read or a page of the api may return
 KEPT_S = 90 * 86_400.0  # how long the items that commits appended are kept
 FOLDED_AFTER_S = 30 * 86_400.0  # rows of a run that has been open this long are folded, however few
 
 
 class HistoryPart(NamedTuple):
-    """A written part. It begins after the part before it."""
+    """A written part. It begins after the previous part."""
 
     to: str  # sort key of the last item that is in it
     rows: int

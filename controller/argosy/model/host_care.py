@@ -16,7 +16,7 @@ MOST_STATUSES = 10  # container instances in one call of UpdateContainerInstance
 
 @dataclass(frozen=True, slots=True)
 class DrainRequest:
-    """Let an instance drain until a time; a time that is not in the future ends that."""
+    """Let an instance drain until a time; a time that is not in the future ends the drain."""
 
     requested_at: float
     instance_id: str
@@ -31,7 +31,7 @@ class DrainRequest:
 
 @dataclass(frozen=True, slots=True)
 class DrainAsked:
-    """A user lets an instance drain, or ends that."""
+    """A user lets an instance drain, or ends the drain."""
 
     request: DrainRequest
 
@@ -47,7 +47,7 @@ class HostHealthChanged:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleRead:
-    """The end of an instance's console output, redacted; or why EC2 does not give it."""
+    """The end of an instance's console output, redacted; or why EC2 does not provide it."""
 
     instance_id: str
     text: str

@@ -41,7 +41,7 @@ class CancelRequest:
     requested_at: float
     reason: str
     dependents: bool = False  # also the runs that depend on it
-    queue: str = ""  # of these only the ones in this queue; "" = all
+    queue: str = ""  # only dependents in this queue; "" = all
     kind: str = "cancel"
 
 
@@ -129,7 +129,7 @@ class SharingRequest:
     """Put another sharing document into force."""
 
     document: Mapping[str, Any] = field(hash=False)  # validated
-    base: int  # the revision that it is based on: with another in force it changes nothing
+    base: int  # the revision that it is based on; if another is in force, it changes nothing
     requested_at: float
     kind: str = "sharing"
 

@@ -1,9 +1,10 @@
-"""A folder of a user's machine in S3: chunks of one stream of bytes, and the document that lays files out of it.
+"""A folder from a user's machine in S3: chunks of one byte stream, and a document that says which bytes form which
+file.
 
 The files' contents, in the order of the document, are one stream, which is cut into chunks that are stored under their
-SHA-256. Lines of JSON, gzipped: a header, `["c", sha256, size]` for each chunk, then `["f", name, size]` (`x` if it is
-executable), `["l", name, target]` for a link and `["d", name]` for an empty folder. In names each character is a byte,
-so that a name need not be UTF-8. `containers/runner/folders.go` reads the same form.
+SHA-256. The document is gzipped lines of JSON: a header, `["c", sha256, size]` for each chunk, then `["f", name, size]`
+(`x` if it is executable), `["l", name, target]` for a link and `["d", name]` for an empty folder. In names each
+character is a byte, so that a name need not be UTF-8. `containers/runner/folders.go` reads the same format.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class StoredFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InputFolder:
-    """What a document says. chunks and files are in the order of the stream. links: name -> target."""
+    """The content of a document. chunks and files are in the order of the stream. links: name -> target."""
 
     chunks: tuple[Chunk, ...]
     files: tuple[StoredFile, ...]
@@ -54,7 +55,7 @@ class InputFolder:
         return sum(each.size for each in self.files)
 
     def document(self) -> bytes:
-        """The same folder makes the same bytes."""
+        """Equal folders give equal bytes."""
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in self._lines())
         return gzip.compress(text.encode(), 6, mtime=0)
 
@@ -80,7 +81,8 @@ def folder_of(sized_chunks: list[tuple[str, int]], files: list[tuple[str, int, b
 
 
 def read_folder(document: bytes) -> InputFolder:
-    """Raises ValueError, KeyError, TypeError, IndexError, OSError or EOFError for what is no such document."""
+    """Raises ValueError, KeyError, TypeError, IndexError, OSError or EOFError for bytes that are not such a
+    document."""
     header, *lines = (json.loads(line) for line in gzip.decompress(document).splitlines())
     if header["form"] != FORM:
         raise ValueError(f"it has form {header['form']}, and this version reads {FORM}")

@@ -13,12 +13,12 @@ CELL_ATTRIBUTE = "argosy.cell"
 RESERVED_UNTIL_ATTRIBUTE = "argosy.reserved-until"  # epoch seconds: it has to be empty then
 GPU_MODEL_ATTRIBUTE = "argosy.gpu-model"
 GPU_MEMORY_ATTRIBUTE = "argosy.gpu-memory-mib"
-GPU_PART_ATTRIBUTE = "argosy.gpu-part"  # of an instance whose GPU is a part of one, such as 0.25
+GPU_PART_ATTRIBUTE = "argosy.gpu-part"  # the fraction of a GPU that an instance has, such as 0.25
 # Of an instance whose GPUs can be shared: its agent has it if the AMI has NVIDIA's MPS (aws.md 7).
 GPU_SHARING_ATTRIBUTE = "ecs.capability.gpu-sharing-mps"
 SHARES_GPUS = f"attribute:{GPU_SHARING_ATTRIBUTE} exists"  # the constraint of tasks that share one
 _WHOLE_MIB = {"L4": 22_888}  # by model, where EC2 offers parts of it
-_OF_VGPU, _WITHOUT_MPS = ("g6f", "gr6f"), ("V100",)  # AWS names no family that shares; Volta is assumed not to
+_OF_VGPU, _WITHOUT_MPS = ("g6f", "gr6f"), ("V100",)  # AWS does not say which families share; Volta is assumed not to
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class InstanceType:
     """One EC2 instance type, priced for one Region.
 
     memory_mib and gpu_memory_mib are nominal; registered_memory_mib is the estimate of what ECS offers to tasks.
-    gpu_memory_mib is that of one GPU; 0 GPUs have model None. Prices are Linux, USD per hour.
+    gpu_memory_mib is that of one GPU. Types without GPUs have model None. Prices are Linux, USD per hour.
     """
 
     name: str
@@ -44,13 +44,13 @@ class InstanceType:
     @property
     def shared_gpu_mib(self) -> int:
         """The memory of one of its GPUs for tasks with a share; 0 = its GPUs cannot be shared. An estimate until ECS
-        says what an instance has: drivers reserve up to a sixteenth (1,024 MiB of a T4, 613 MiB of an H200)."""
+        reports an instance's memory: drivers reserve up to a sixteenth (1,024 MiB of a T4, 613 MiB of an H200)."""
         shares = self.gpus and self.family not in _OF_VGPU and self.gpu_model not in _WITHOUT_MPS
         return self.gpu_memory_mib * 15 // 16 if shares else 0
 
     @property
     def gpu_part(self) -> str:
-        """The part of a GPU that its only one is: 0.125, 0.25 or 0.5; "" = its GPUs are whole, or there are none."""
+        """The fraction of a GPU that the type has: 0.125, 0.25 or 0.5; "" = whole GPUs, or none."""
         whole_mib = _WHOLE_MIB.get(self.gpu_model or "", 0) if self.gpus and self.family in _OF_VGPU else 0
         return f"{round(8 * self.gpu_memory_mib / whole_mib) / 8:g}" if whole_mib else ""
 

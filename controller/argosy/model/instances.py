@@ -74,14 +74,14 @@ class Instance:
     released_at: float = 0.0
     stopped_at: float = 0.0
     idle_since: float = 0.0  # 0 = busy
-    disconnected_at: float = 0.0  # since when its agent is silent; 0 = it is not
+    disconnected_at: float = 0.0  # when its agent became silent; 0 = it is connected
     strikes: int = 0  # attempts in a row that failed at once or never started here
     absent_since: float = 0.0  # first complete listing of EC2 that did not show it
     cordon: str = ""  # why no work is placed here, beyond the status
-    foreign: Resources = NOTHING  # what tasks that are not ours take
+    foreign: Resources = NOTHING  # resources taken by tasks that are not ours
     foreign_shares: tuple[int, ...] = ()  # the MiB that their shares take of each of `gpu_ids`; empty = none
     foreign_seen: Resources = NOTHING  # the least that such tasks were seen to take since `foreign_since`
-    foreign_since: float = 0.0  # since when that has been more than `foreign`; 0 = it is not
+    foreign_since: float = 0.0  # when that rose above `foreign`; 0 = it is not above
     refusals: int = 0  # launches in a row that ECS refused here, for any reason
     paused_until: float = 0.0  # nothing is launched here before, because of refusals
     draining_since: float = 0.0  # 0 = it is not DRAINING
@@ -95,7 +95,7 @@ class Instance:
     fleet_id: str = ""  # the fleet that launched it; "" = its pool's
     arn_since: float = 0.0  # when `arn` was registered, as ECS says; 0 = at `registered_at`
     unlisted_since: float = 0.0  # first complete listing of ECS that did not show `arn`
-    let_go_at: float = 0.0  # when its daemons were first told to end; 0 = they were not, or it has ended
+    let_go_at: float = 0.0  # when its daemons were first asked to end; 0 = they were not, or it has ended
     # Kept for one run until this many of its tasks have arrived, or the time is up (`scheduler.taking_room`).
     yields_to: int = 0  # Run.number; 0 = it takes work of any run
     yields_tasks: int = 0
@@ -104,13 +104,13 @@ class Instance:
     is_emptied: bool = False  # whether all other work there must end first
     private_ip: str = ""
     public_ip: str = ""
-    drain_until: float = 0.0  # a user lets it drain until then; once that is over, until ECS shows it ACTIVE again
-    impaired: dict[str, str] = field(default_factory=dict)  # what is wrong with it, in AWS's words, by who says so
+    drain_until: float = 0.0  # end of a user's drain; kept after that until ECS shows it ACTIVE again
+    impaired: dict[str, str] = field(default_factory=dict)  # what is wrong with it, in AWS's words, by the source
     impaired_since: float = 0.0
     console: str = ""  # the end of its console output, redacted, if it never joined the cluster
-    reservation: str = ""  # the Capacity Reservation that it takes a place of; "" = none
+    reservation: str = ""  # the Capacity Reservation in which it occupies a place; "" = none
     empty_by: float = 0.0  # when it has to be empty, because its reservation ends; 0 = never
-    images: Images = field(default_factory=dict)  # that tasks of runs have pulled there
+    images: Images = field(default_factory=dict)  # images that tasks of runs have pulled there
     losing: bool = False  # GONE, but some attempts and charges are not settled yet (`lifecycle.hosts`)
 
     @property
@@ -161,7 +161,7 @@ class Instance:
         return max(LEAST_BILLED_S, self.charged_s, (self.stopped_at or now) - self.launched_at)
 
     def boot_s(self, now: float) -> float:
-        """The number of these seconds before it registered."""
+        """How many of these seconds passed before it registered."""
         if not self.launched_at:
             return 0.0
         return max(0.0, (self.registered_at or self.stopped_at or now) - self.launched_at)

@@ -1,6 +1,6 @@
 """Contradictions within a state, checked before each commit.
 
-The cheap ones: the documents that a commit changes, and columns of attempts as arrays. A state that contradicts itself
+Only cheap checks: of the documents that a commit changes, and of attempts as columns. A state that contradicts itself
 is never stored: the exception excludes the run that causes it (`engine.own_faults`), or the tick fails and the stored
 state stays as it was. `tests/state_invariants.py` adds those that need a pass over all tasks and instances.
 """

@@ -13,11 +13,11 @@ from argosy.model.events import TaskSeen
 
 @dataclass(frozen=True, slots=True)
 class OpenEnd:
-    """An attempt that ended with a failure. It keeps its row until it is known which account is charged."""
+    """An attempt that ended with a failure. It keeps its row until it is known whether the user is charged."""
 
     seen: TaskSeen
     heard_at: float  # epoch seconds
-    known_at: float  # an instance that still runs by then did not cause it
+    known_at: float  # if its instance still runs then, it did not cause the end
     pause_s: float = 0.0  # until its task may start again
 
 

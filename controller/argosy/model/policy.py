@@ -74,7 +74,7 @@ class Policy:
     max_type_share: float = 1.0  # largest share of one instance type in the cpu of all instances; 1 = any
     max_cell_share: float = 1.0  # and of one cell
     vcpu_quotas: tuple[VcpuQuota, ...] = ()  # the known quotas; all others are unlimited
-    data_cell: str = ""  # where runs' data and images lie; "" = traffic between Regions is not priced
+    data_cell: str = ""  # where runs' data and images are; "" = traffic between Regions is not priced
     public_addresses: bool = True  # whether instances have a public IPv4 address, which is billed
     foreign_patience_s: float = 10.0  # other owners' tasks count once they have been seen for this long
     refusal_pause_s: float = 15.0  # pause of an instance that had no room for a task; doubled each time
@@ -94,14 +94,14 @@ class Policy:
     attempt_s: float = 600.0  # assumed duration of an attempt until its run has data
     wind_down_s: float = 60.0  # from the decision to stop a run to the end of its instances: reserved in its budget
     finish_s: float = 3600.0  # longest attempt after the run's budget is used up, if no estimate is known
-    boot_s: float = 180.0  # from the launch of an instance to its first task, paid and useless
+    boot_s: float = 180.0  # from the launch of an instance to its first task, paid for without use
     planned_life_s: float = 3600.0  # how long an uninterrupted instance is used
     max_usd_per_hour: float = math.inf  # price caps: offers above this hourly price are not bought,
     max_usd_per_vcpu_hour: float = math.inf  # nor those above this price for each vCPU, of types without GPUs,
     max_usd_per_gpu_hour: float = math.inf  # or for each GPU
-    first_order: int = 0  # most instances on their way of an AMI of which none has joined in its cell; 0 = no limit
+    first_order: int = 0  # most incoming instances of an AMI until one has joined in the cell; 0 = no limit
     max_unregistered: int = 3  # after this many in a row, their pool is avoided for `cool_off_max_s`
-    hand_over_s: float = 80.0  # of a warning's 120: a service's task serves on for this long, then it is stopped
+    hand_over_s: float = 80.0  # of a warning's 120: how long a service's task continues to serve before it is stopped
     warning_patience_s: float = 600.0  # a warning is for two minutes: one that has not come true by then is ignored
     daemon_end_s: float = 45.0  # from letting go of an instance to its end; ECS ends a task within 30 s
     drain_patience_s: float = 3600.0  # tasks still running this long after their instance began DRAINING are stopped
@@ -128,7 +128,7 @@ class Policy:
     alike_failures: int = 5  # a run stops when this many tasks fail alike and none succeeds
     start_s: float = 5.0  # from a launch to its program's first line, with the image present: what plans assume
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
-    machine_programs: int = 0  # that the one machine of all instances runs at once (local mode); 0 = each is its own
+    machine_programs: int = 0  # that local mode's one machine runs at once; 0 = each instance is a machine
     gpus_unshared: str = ""  # why tasks cannot share the GPUs of that machine; "" = they can, or its AMI decides
     forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered
 

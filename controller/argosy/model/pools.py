@@ -28,20 +28,20 @@ class SpotRecord(NamedTuple):
 @dataclass(slots=True)
 class Pool:
     """One instance type in one zone of one cell: a spot fleet, whose target is absolute (DESIGN D5, D8), and orders of
-    on-demand instances. Or a Capacity Reservation, whose instances come by such orders alone."""
+    on-demand instances. Or a Capacity Reservation, whose instances come only from such orders."""
 
     cell: str
     instance_type: str
     zone: str
     fleet_id: str  # "" = none: nothing is bought there
     spot_target: int = 0  # the number of instances to keep
-    on_demand_target: int = 0  # those that are there and those of the open order
+    on_demand_target: int = 0  # existing instances and those of the open order
     on_demand_order: int = 0  # number of the latest order
     on_demand_count: int = 0  # instances of that order while it is open; 0 = EC2 has answered, or it was given up
     confirmed_spot: int = -1  # what EC2 last acknowledged or showed; -1 = unknown
     spot_usd_per_hour: float = 0.0  # EC2's price, without disk and address
     listed_usd_per_hour: float = 0.0  # on demand, by AWS's price list; 0 = not read: the catalogue's price is used
-    ordered_since: float = 0.0  # since when it has owed instances; 0 = it owes none
+    ordered_since: float = 0.0  # when it began to owe instances; 0 = it owes none
     grown_at: float = 0.0  # when its targets were last raised
     short_until: float = 0.0  # cool-off after a shortage of spot capacity
     shortages: float = 0.0  # number of recent cool-offs, as of short_until: each doubles the next, and they fade
@@ -61,21 +61,19 @@ class Pool:
         0.0  # when EC2's list of offers first lacked its type in its zone; 0 = it has it, or is unknown
     )
     registered_memory_mib: int = 0  # memory that an instance of it last registered; 0 = none has
-    version: str = ""  # the newest of its fleet's launch template; "" = not known
-    version_at: float = 0.0  # since when it has been known
-    joined_version: str = ""  # the one that an instance last joined with
+    version: str = ""  # newest version of its fleet's launch template; "" = not known
+    version_at: float = 0.0  # when that became known
+    joined_version: str = ""  # version with which an instance last joined
     without_runner_at: float = 0.0  # when an instance last joined without the runner; 0 = one of its AMI had it since
-    without_sharing_at: float = 0.0  # the same of the attribute that its GPUs can be shared
+    without_sharing_at: float = 0.0  # the same for the attribute that says that its GPUs can be shared
 
-    behind_since: float = (
-        0.0  # since when EC2 has refused to move its fleet to the newest launch template; 0 = it has not
-    )
+    behind_since: float = 0.0  # when EC2 first refused to move its fleet to the newest launch template; 0 = it has not
     behind_because: str = ""  # in EC2's words
     unregistered: int = 0  # instances in a row that never joined the cluster
     cell_unregistered: int = 0  # the same over all pools of its cell
     closed: str = ""  # why nothing is launched in its cell; "" = the cell is open
     surplus: list[str] = field(default_factory=list)  # other fleets of the same pool that still have a target
-    reservation: str = ""  # id of the Capacity Reservation that it is; "" = it is a spot fleet's
+    reservation: str = ""  # id if it is a Capacity Reservation; "" = it has a spot fleet
     reserved_as: str = ""  # what EC2 calls it: on-demand-capacity-reservation | capacity-block | ...
     reserved: int = 0  # instances that it reserves
     reserved_free: int = 0  # those that are not in use, by the last sweep, less the orders since
@@ -94,7 +92,7 @@ class Pool:
 
     @property
     def ordered_as(self) -> Purchase:
-        """The purchase option of the instances that come by orders."""
+        """The purchase option of the instances that orders bring."""
         if self.reserved_as == INTERRUPTIBLE:
             return Purchase.INTERRUPTIBLE
         return Purchase.RESERVED if self.reservation else Purchase.ON_DEMAND
@@ -143,7 +141,7 @@ class ReservationSeen:
 
 
 def is_group(named: str) -> bool:
-    """Whether the settings name a resource group of Capacity Reservations by it, rather than one of those by its id."""
+    """Whether this name from the settings is a resource group of Capacity Reservations, not the id of one."""
     return named.startswith("arn:")
 
 
@@ -164,7 +162,7 @@ class Offer:
     zone: str
     purchase: Purchase
     price_usd_per_hour: float  # of the instance with its disk and its address
-    resources: Resources  # what will really register, less what daemons take of it
+    resources: Resources  # what an instance really registers, less the daemons' part
     disk_gib: int = 0  # of its volume, for other tasks than daemons'; from the settings, too
     most_tasks: int | None = None  # at a time, whatever they need; None = as many as its resources allow
     attributes: tuple[tuple[str, str], ...] = ()
@@ -223,7 +221,7 @@ class OrderNote:
 def as_registered(catalogue: Mapping[str, InstanceType], pools: Iterable[Pool]) -> Mapping[str, InstanceType]:
     """The catalogue with the memory that instances of each type last registered in place of the estimate.
 
-    An instance bought for a task that does not fit it would be bought repeatedly.
+    Otherwise an instance that is too small for a task would be bought repeatedly.
     """
     seen: dict[str, int] = {}
     for pool in pools:
@@ -256,7 +254,7 @@ class Floor:
     until: float = 0.0  # epoch seconds; 0 = until another request
     asked_at: float = 0.0  # epoch seconds
     waiting: str = ""  # why there are fewer; "" = there are enough, or they are incoming
-    headroom_waiting: str = ""  # why some of the room for further tasks is missing, which the settings want kept
+    headroom_waiting: str = ""  # why some of the `headroom` of the settings is missing
 
     def facts(self) -> FloorFacts:
         return FloorFacts(self.instances, self.types, self.until, self.waiting, self.headroom_waiting)

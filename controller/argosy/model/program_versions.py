@@ -10,13 +10,13 @@ FIRST_ATTEMPT_VARIABLE = "ARGOSY_FIRST_ATTEMPT"  # of a task: a part of an earli
 
 
 class ProgramVersion(NamedTuple):
-    """A job document, which never changes, and what its attempts came to. For example the second version of a run:
-    `("s3://b/argosy/programs/jobs/3f2a.json", 1795939200.0, 3, 12.5, 2)`. Numbers start at 1; columns hold the place
-    in the run's list, from 0."""
+    """A job document, which never changes, and the totals of its attempts. For example the second version of a run:
+    `("s3://b/argosy/programs/jobs/3f2a.json", 1795939200.0, 3, 12.5, 2)`. Numbers start at 1; columns hold the place in
+    the run's list, from 0."""
 
     job: str  # s3:// address; the name is the content's digest
     added_at: float  # epoch seconds: when it was submitted, or the retry requested
-    attempts: int = 0  # that have ended
+    attempts: int = 0  # attempts that have ended
     seconds: float = 0.0  # of them together
     results: int = 0  # tasks whose result it made
 

@@ -27,8 +27,8 @@ class PurchaseMode(StrEnum):
 
 
 def with_reserved(bought: Purchase) -> tuple[Purchase, ...]:
-    """The instances that a run with this purchase option uses. A reservation is paid anyway, so every run may use it;
-    one that its owner may take back only if spot instances will do."""
+    """The instances that a run with this purchase option uses. A reservation is paid for anyway, so every run may use
+    it. A run uses one that its owner may take back only if it may use spot instances."""
     more = (Purchase.RESERVED, Purchase.INTERRUPTIBLE) if bought is Purchase.SPOT else (Purchase.RESERVED,)
     return (bought, *more)
 

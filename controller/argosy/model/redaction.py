@@ -46,7 +46,7 @@ def redacted(text: str) -> str:
 
 def without_secrets(document: Any, known: Collection[str] = ()) -> Any:
     """A JSON document with every text redacted, the values of environment variables and of members with a secret's name
-    masked, and a command that holds a secret left out. known: texts that are secret wherever they stand."""
+    masked, and a command that holds a secret left out. known: texts that are secret wherever they appear."""
     if isinstance(document, str):
         for each in sorted(known, key=len, reverse=True):
             document = document.replace(each, _MASK)

@@ -182,7 +182,7 @@ class RunTerms:
     needs: Resources  # of one task, where the spec has a `container`
     gpu_share_mib: int  # of one GPU that it shares with others; 0 = no share
     gpu_compute_percent: int  # the most of that GPU's compute capacity that it may use; 0 = no limit
-    gpu_part: str  # the part of a GPU that its one GPU is, such as 0.25; "" = its GPUs are whole
+    gpu_part: str  # the fraction of a GPU that a task gets, such as 0.25; "" = whole GPUs
     gpu_model: str | None  # the only acceptable model
     gpu_memory_mib: int  # least memory of each of its GPUs; 0 = any
     disk_gib: int  # of its instance's volume, for one task
@@ -210,7 +210,7 @@ class RunTerms:
     deadline: Deadline | None
     on_demand_base: int  # of a service: number of its tasks that run on on-demand instances
     fallback_after_s: float | None  # how long tasks wait for spot that is short
-    fallback_losses: int  # a task that was lost this often moves to on-demand by itself
+    fallback_losses: int  # a task that was lost this often moves to on-demand; others stay
     fallback_redone_usd: float | None  # with this much repeated work, the run uses on-demand to its end
     budget_usd: float | None
     max_hourly_usd: float | None
@@ -269,7 +269,7 @@ class RunTerms:
         return cls(**values | {name: read(values[name]) for name, read in _READERS.items() if values[name] is not None})
 
 
-TERMS = "terms"  # the one member of a stored spec that is not of the spec
+TERMS = "terms"  # the only member of a stored spec that does not come from the spec
 
 
 def with_terms(spec: Mapping[str, Any], terms: RunTerms) -> dict[str, Any]:

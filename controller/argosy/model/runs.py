@@ -123,16 +123,16 @@ class Run:
     shortest_s: float = 0.0  # 0 = none has ended
     longest_s: float = 0.0
     instances: set[str] = field(default_factory=set)  # EC2 ids that ran an attempt; at most MOST_NAMED
-    used_instances: int = 0  # number of all instances that did
+    used_instances: int = 0  # number of all instances that ran an attempt
     reasons: list[str] = field(default_factory=lambda: [""])
     failures: list[Failure] = field(default_factory=list)
     failure_groups: list[FailureGroup] = field(default_factory=list)  # of all tries
     history: list[HistoryPart] = field(default_factory=list)  # parts next to its results
-    history_rows: int = 0  # rows that were ever appended
+    history_rows: int = 0  # rows appended so far
     unfolded_since: float = 0.0  # when the first row that is in no part was appended; 0 = there are none
     series: Series = field(default_factory=Series)  # stored as a separate document
     waiting: str = ""
-    unaffordable_since: float = 0.0  # since when its hourly cap is below the cheapest instance; 0 = it is not
+    unaffordable_since: float = 0.0  # when its hourly cap fell below the cheapest instance; 0 = it is not below
     steering: PurchaseChoice = INITIAL_CHOICE  # between spot and on-demand
     reopened_at: float = 0.0  # durations of deadline and run count from here; 0 = from its submission
     retries: int = 0  # how often it was reopened
@@ -147,7 +147,7 @@ class Run:
     manifest_after: str = ""  # name in the run's folder after which the next part begins; "" = where its task does
     unmet: list[str] = field(default_factory=list)  # ids of runs whose end it still waits for
     not_before: float = 0.0  # epoch seconds: nothing of it starts earlier; 0 = that time has come
-    held_until: float = 0.0  # when everything that held it was over; durations count from here. 0 = nothing did
+    held_until: float = 0.0  # when nothing held it back any more; durations count from here. 0 = nothing did
     proven_owner: str = ""  # its owner, as AWS said at submission; "" = the owner in its spec is unproven
     programs: list[ProgramVersion] = field(default_factory=list)  # the versions of its program, by their place
     terms: RunTerms = field(init=False)  # the terms that apply now, with the changes
@@ -181,13 +181,13 @@ class Run:
         return run
 
     def begin_waiting(self, asked_at: float) -> None:
-        """Wait as the spec says: the run was just submitted, or is retried. asked_at: when it was submitted."""
+        """Apply the waits in the spec to a run that was just submitted or retried. asked_at: when it was submitted."""
         self.unmet = [each.run_id for each in self.terms.depends_on]
         self.not_before, self.held_until = self.terms.starts_at(asked_at), 0.0
 
     def note_instance(self, name: str, known: Mapping[str, Instance]) -> None:
-        """An attempt of it was started there. If a record is full, ended ones make room: far fewer can be alive at a
-        time. known: the instances of the state."""
+        """Note that an attempt was started on this instance. If the record is full, ended instances are dropped: far
+        fewer can be alive at a time. known: the instances of the state."""
         if name not in self.instances:
             if len(self.instances) >= MOST_NAMED:
                 self.instances = {each for each in self.instances if (there := known.get(each)) and there.alive}
@@ -200,7 +200,7 @@ class Run:
         return {**self.spec, "job": self.programs[version].job} if version else self.spec
 
     def note_program(self, version: int, attempts: int = 0, seconds: float = 0.0, results: int = 0) -> None:
-        """Count what an attempt with this version of the program came to."""
+        """Count the outcome of attempts with this version of the program."""
         if version < len(self.programs):
             was = self.programs[version]
             self.programs[version] = was._replace(

@@ -3,7 +3,8 @@
 A sample is taken when something has changed, at most every `interval_s`. When the series is full, every second sample
 is dropped and the interval doubles. A run of minutes is covered in detail and a run of weeks as a whole, in a few
 kilobytes each. Times are kept to the millisecond, money to a millionth of a dollar. The stored form is the difference
-of each number from the one before it, with the bytes of one weight together, which takes a third of the size.
+of each number from the one before it, with bytes of equal significance stored together, which takes a third of the
+size.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
-MOST_IMAGES = 16  # names of an instance: few run tasks of more, and its document holds thousands of instances
+MOST_IMAGES = 16  # images per instance: few instances pull more, and a document holds thousands of them
 Images = dict[str, float]
 """By `image_key`, when an instance had pulled it: epoch seconds."""
 

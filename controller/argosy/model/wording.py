@@ -9,11 +9,11 @@ _FIRST_S, _LAST_S = (int(datetime(*day, tzinfo=UTC).timestamp()) for day in ((1,
 
 
 def utc(at: float) -> datetime:
-    """The nearest time that the calendar has: a stored value must break no view. at: epoch seconds."""
+    """The nearest time that `datetime` can hold, so that no stored value breaks a view. at: epoch seconds."""
     return datetime.fromtimestamp(min(max(at, _FIRST_S), _LAST_S), UTC)
 
 
-FOR_A_CORE = "waits for a core of this machine"  # of local mode: what is launched beyond what it runs at once
+FOR_A_CORE = "waits for a core of this machine"  # local mode's: a task launched beyond the number that runs at once
 
 
 def dollars(usd: float | None) -> str:

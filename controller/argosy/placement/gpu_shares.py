@@ -26,7 +26,7 @@ from argosy.placement.arrays import MAX_AMOUNT, BoolArray, IntArray
 from argosy.placement.demand import Batch
 
 _Position = tuple[int, tuple[int, ...], int, int, int]  # memory, known, fresh, largest and step of a row
-OF_SEVERAL = -1  # owners, or of one who is not known: shares of an owner who keeps apart are not placed there
+OF_SEVERAL = -1  # of several owners, or an unknown one: shares of an owner that keeps apart are not placed there
 
 
 @dataclass(frozen=True, slots=True)

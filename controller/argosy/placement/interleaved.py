@@ -7,8 +7,8 @@ spread over instances rises by one for the kinds of the task's group, which is p
 chain ends with a draw, the decision is one of the lowest entries.
 
 Tasks that share a GPU leave the free amounts of GPUs to others: what one may open counts as taken (`gpu_shares`). Their
-own keys change with the number of idle GPUs alone, and whether they fit is asked for the one row that has changed:
-there, rows in the same position have the same limits (`RowsInTurn`).
+own keys change only with the number of idle GPUs. Whether they fit is computed for the one row that has changed; rows
+in the same position have the same limits (`RowsInTurn`).
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _settle(state: PassState, kinds: Sequence[TaskKind], kind: IntArray, row: In
 
 
 class _SharesOfBoard:
-    """What tasks that share GPUs, and those that take them whole, change on a row for the other kinds."""
+    """The changes that a task with GPUs, shared or whole, makes on its row for the other kinds."""
 
     def __init__(self, kinds: Sequence[TaskKind], state: PassState, weights: IntArray, per_last: IntArray) -> None:
         """weights: (k, 3), of which those of GPUs are set to 0 for kinds that share them. per_last: (k,) by how much

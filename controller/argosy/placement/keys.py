@@ -173,7 +173,7 @@ def fragmentation(c: Candidates) -> IntArray:
     always follows this step.
 
     FGD (ATC'23). What is free of an instance's GPUs is stranded for a task type if the instance has too little cpu,
-    memory or GPUs for it. Otherwise the rests of shared GPUs are, as far as the type does not fit into them. The sum
+    memory or GPUs for it. Otherwise the unused part of each shared GPU that is too small for the type counts. The sum
     over types is weighted by their frequency.
     """
     left = tuple(c.left(axis) for axis in AXES.values())

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _REGEX_MEMORY_BYTES: Final = 1 << 16  # RE2 refuses a pattern that would need more, so that a hostile one ends early
 _PROGRAM_LIMIT: Final = 160  # of RE2's instructions; (g5|g6|p3).* has 18, i-[0-9a-f]{17} has 40
-REGEX_LIMIT: Final = 256  # characters of one pattern: matching takes time in proportion to it, for every value there is
+REGEX_LIMIT: Final = 256  # characters of one pattern: matching takes time in proportion to it, for every value
 _ORDERINGS: Final = frozenset({"GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"})
 _NEGATIVES: Final = frozenset({"NOT_EQUAL", "NOT_IN", "NOT_MATCHES", "NOT_EXISTS"})
 _MEMBERS: Final = frozenset({"task:group", "task:startedBy"})

@@ -1,6 +1,7 @@
 """The runner as a separate program in front of another one: an init, or a whole attempt.
 
-One thread reads the queue of signals and of ends of other threads' work. So a signal finds the runner in one phase.
+One thread reads a queue of signals and of the ends of other threads' work. So a signal always arrives in one definite
+phase.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from argosy.runner.transfers import started
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 PASSED_ON = (*STOPS, signal.SIGUSR1, signal.SIGUSR2)
-ABORT_S = 5.0  # for multipart uploads to be given up
+ABORT_S = 5.0  # time for multipart uploads to be aborted
 # Python runs a signal's handler in the main thread, and only between two of its steps. A signal arriving just before
 # the thread blocks, or at another thread, is handled when the wait ends.
 SIGNAL_S = 1.0
-_ENDED = 0  # what the mail says in place of a signal
+_ENDED = 0  # in the queue in place of a signal
 T = TypeVar("T")
 
 
@@ -43,7 +44,7 @@ class Alone:
         self._words, self._environment = arguments, environment
         self._mail: queue.SimpleQueue[int] = queue.SimpleQueue()  # its `put` may be called in a signal handler
         self._stopped = threading.Event()
-        self._was_told, self._was_killed = False, False  # to stop, while it ran; by a signal that it did not handle
+        self._was_told, self._was_killed = False, False  # asked to stop; killed by a signal that it did not handle
         self._objects = Objects(environment, self._stopped)
         self._process: int | None = None  # the latest program's
         for number in PASSED_ON:
@@ -78,11 +79,11 @@ class Alone:
             return code
 
     def _measured(self) -> AbstractContextManager[None]:
-        """Inside, the use of the program is measured."""
+        """In its block, the program's use of resources is measured."""
         return measured(self._environment, lambda: self._process)
 
     def _set_up(self, text: str, ready: Ready) -> None:
-        """Its output is the log's, because standard output may be the result."""
+        """Its output goes to the log, because standard output may be the result."""
         code = self._child(["sh", "-c", text], ready, to=sys.stderr.fileno(), ours=True)
         if self._stopped.is_set():
             raise RunnerFault(STOPPED, "the task was stopped before its program started")
@@ -118,7 +119,7 @@ class Alone:
             os.close(reading)
 
     def _child(self, words: list[str], ready: Ready | None = None, to: int | None = None, *, ours: bool = False) -> int:
-        """The exit code, 128 more than a signal's number. ours: a stop signal is meant for the runner, too."""
+        """The exit code; for a signal, 128 plus its number. ours: a stop signal is meant for the runner, too."""
         folder, environment = (ready.folder, ready.environment) if ready is not None else (None, self._environment)
         process = begun(words, lambda each: subprocess.Popen(each, env=dict(environment), cwd=folder, stdout=to))
         self._process = process.pid

@@ -40,7 +40,8 @@ class Ready:
 class Attempt:
     """One attempt: `prepare`, then within `saving` the program and `finish`. All raise RunnerFault only.
 
-    shared: archives that other attempts of this process have unpacked, or will need; None, they are this one's own.
+    shared: archives that other attempts of this process have unpacked, or will need; None = this attempt alone uses its
+    archives.
     """
 
     def __init__(self, order: RunnerOrder, work: WorkFolder, objects: Objects, shared: Unpacked | None = None) -> None:
@@ -72,7 +73,7 @@ class Attempt:
 
     @contextmanager
     def saving(self, environment: Mapping[str, str], tell: Callable[[str], None]) -> Iterator[None]:
-        """Inside, the folder of checkpoints is saved as its order says. tell: takes lines for the log."""
+        """In its block, the folder of checkpoints is saved as ordered. tell: takes lines for the log."""
         order, self._tell = self._order.checkpoint, tell
         if order is None or self._checkpoints is None:
             yield
@@ -86,7 +87,7 @@ class Attempt:
             yield
 
     def finish(self, code: int, *, was_stopped: bool, was_killed: bool) -> None:
-        """Upload the results of a program that succeeded, else save its checkpoint."""
+        """Upload the results of a program that succeeded; otherwise save its checkpoint."""
         try:
             if code == 0:
                 self.deliver()
@@ -165,7 +166,7 @@ def setup_fault(code: int) -> RunnerFault:
 def begun(words: list[str], start: Callable[[list[str]], T]) -> T:
     """The result of `start`, which starts a program of these words. Raises RunnerFault.
 
-    A script without a first line that names its interpreter is the shell's, as with execvp(3).
+    A script whose first line names no interpreter is run by the shell, as with execvp(3).
     """
     try:
         try:

@@ -1,4 +1,4 @@
-"""The saved states of one task: how is a folder saved to S3 and restored, while an earlier attempt may still be alive?
+"""How is a task's checkpoint folder saved to S3 and restored while an earlier attempt may still be alive?
 
     .../<index>/<attempt>/files/<sha256>   content, only this attempt's own
     .../<index>/<attempt>/<number, 6 digits>.json   a record, written last: with it a checkpoint is complete
@@ -146,7 +146,7 @@ class Checkpoints:
             self._renewed_at, self._last, self._known, self._sent = now, {}, {}, set()
 
     def use(self, objects: Objects) -> None:
-        """From now on for all requests."""
+        """Use these objects for all requests from now on."""
         self._objects = objects
 
     def clear(self) -> None:
@@ -165,7 +165,7 @@ class Checkpoints:
         return [_Stored(uri, int(name[1]), int(name[2]) if name[2] else None) for uri, name in named if name]
 
     def _taken(self, stored: _Stored) -> CheckpointRecord:
-        """Raises ValueError, TypeError or KeyError for a record that is none."""
+        """Raises ValueError, TypeError or KeyError for an invalid record."""
         told = json.loads(self._objects.read(stored.uri, "the checkpoint"))
         files = tuple(_file_of(each) for each in told["files"])
         folder = f"{self._order.uri}{stored.attempt}/files/"
@@ -185,7 +185,7 @@ class Checkpoints:
         os.utime(path, ns=(file.mtime_ns, file.mtime_ns))
 
     def _scan(self, folder: Path) -> Progress:
-        """All files, those behind links included. Raises CheckpointChanged if one goes away meanwhile."""
+        """All files, including those behind links. Raises CheckpointChanged if one disappears meanwhile."""
         found: Progress = {}
         try:
             for path in _paths(folder):
@@ -252,7 +252,7 @@ class Checkpoints:
         self._known = {key: digest for key, digest in self._known.items() if digest in digests and key[0] in names}
 
     def _remove(self, those: Iterator[_Stored]) -> None:
-        """Records first: one that is left names only files that exist."""
+        """Records are removed first, so that every remaining one names only files that exist."""
         for each in sorted(those, key=lambda each: each.number is None):
             self._objects.delete(each.uri, "the checkpoint")
 
@@ -287,7 +287,7 @@ def _is_text(name: str) -> bool:
 
 
 def _linked(path: Path, to: Path) -> Path:
-    """A second name of the file; where the file system has none, the file itself."""
+    """A second link to the file; if the file system has no links, the file itself."""
     try:
         os.link(os.path.realpath(path), to)
     except FileNotFoundError as fault:

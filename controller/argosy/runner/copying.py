@@ -6,7 +6,7 @@ import os
 import select
 from collections.abc import Callable
 
-QUIET_MS = 300  # a process that was left behind may hold the pipe open: after the program's end this long is enough
+QUIET_MS = 300  # a process left behind may hold the pipe open: after the program's end, a pause this long is its end
 PIECE_BYTES = 65_536
 
 

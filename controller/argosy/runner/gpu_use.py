@@ -1,4 +1,4 @@
-"""How much of its GPUs does a task use? `nvidia-smi` is asked, and no more once it hangs or fails."""
+"""How much of its GPUs does a task use? `nvidia-smi` is called until it hangs or fails for the first time."""
 
 from __future__ import annotations
 

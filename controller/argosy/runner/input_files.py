@@ -1,6 +1,6 @@
 """A task's inputs as files, and uploaded folders: which chunks a file is in, and how it is put together.
 
-A chunk is in memory as a whole, at most 1.75 MiB, and is verified before its pieces are written where they belong.
+A chunk is held in memory as a whole, at most 1.75 MiB, and is verified before its pieces are written where they belong.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _named(address: str, objects: Objects) -> Iterator[tuple[str, str]]:
     found = False
     for each in objects.below(address, "the input"):
         found = True
-        if not each.key.endswith("/"):  # what consoles make to show an empty folder
+        if not each.key.endswith("/"):  # an object that consoles create to show an empty folder
             uri = f"s3://{bucket}/{each.key}"
             yield _name(each.key.removeprefix(key), uri), uri
     if not found:

@@ -48,7 +48,7 @@ class Job:
 
 
 def read_job(text: bytes, uri: str) -> Job:
-    """Unknown members are left to later versions. Raises RunnerFault, which names the address."""
+    """Unknown members are ignored: later versions may add some. Raises RunnerFault, which names the address."""
     try:
         document = json.loads(text)
         return _job(document)

@@ -1,7 +1,7 @@
 """Figures about a task's use of resources, sampled while its program runs and written beside the attempts' folders.
 
-A meter that fails is asked no more, and nothing here makes a task fail: it then has no figures. A program that ends
-before the first sample is not measured.
+A meter that fails is not read again. Nothing here makes a task fail; it then has no figures. A program that ends before
+the first sample is not measured.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from argosy.runner.objects import Objects
 from argosy.runner.order import RunnerFault
 
 FIRST_S = 1.0  # to the first sample
-WRITTEN_S = 10.0  # to the first write; the time between two doubles until the meter's longest
+WRITTEN_S = 10.0  # to the first write; the interval then doubles up to the meter's longest
 LAST_WRITE_S = 3.0  # how long a task's end may wait for it
-MOST_SAMPLES = 240  # even; from then on two of them become one
+MOST_SAMPLES = 240  # even; when there are as many, each two become one
 _ATTEMPT = re.compile(r"(s3://.+/attempts/)(\d+/\d+)/")
 Row = tuple[float | None, ...]  # None = not known
 
 
 class Meter(Protocol):
-    """One kind of figures. names: of the columns; where two samples become one, the most of `most` stays, and of the
-    others the mean."""
+    """One kind of figures. names: of the columns. When two samples become one, columns in `most` keep the larger value,
+    the others the mean."""
 
     folder: str
     names: Sequence[str]
@@ -117,7 +117,7 @@ class _Watch:
             self._write()
 
     def _write(self) -> bool:
-        """Whether S3 has taken it, or there is nothing yet."""
+        """Whether S3 has stored it, or there is nothing to store yet."""
         if not self._samples.rows:
             return True
         columns = dict(zip(("at", *self.meter.names), map(list, zip(*self._samples.rows, strict=True)), strict=True))

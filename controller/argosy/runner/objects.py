@@ -53,7 +53,7 @@ class _Passing(Exception):
 
 
 class _BeginAnew(Exception):
-    """Something else was written there just now: by S3's documentation, a multipart upload may then not be
+    """Something else was written there just now. According to S3's documentation, a multipart upload may then not be
     completed."""
 
 
@@ -165,8 +165,8 @@ class Objects:
         metadata: Mapping[str, str],
         is_replaced: Callable[[Mapping[str, str]], bool] = lambda there: False,
     ) -> bool:
-        """A file with S3 user metadata; False if an object was there already, which then stays. is_replaced: whether
-        one with this metadata does not stay."""
+        """A file with S3 user metadata; False if an object was there already, which then stays. is_replaced: whether an
+        object with this metadata is replaced."""
         condition = {"IfNoneMatch": "*"}
         while True:
             to = _Destination.of(uri, {"Metadata": dict(metadata)}, condition)

@@ -12,7 +12,7 @@ from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
 from argosy.model.run_terms import OVERRIDES_VARIABLE, PROGRAM_ENTRY_POINT, RUNNER_PROTOCOL
 
 STOPPED = 143  # 128 + SIGTERM
-NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as shells have it
+NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as in shells
 
 
 class RunnerFault(Exception):

@@ -15,8 +15,8 @@ class ProcessTrees:
     """The children of each process of this machine, listed at most once in WATCH_S for all programs.
 
     Listing them for each program took 5 of the 33 s of CPU time of a demo with 28 tasks, and reading every process's
-    parent for each list a third of local mode's own. So the parent is read once. It changes only when it ends, and then
-    it leads to no program any more.
+    parent for each list a third of local mode's own. So the parent is read once. It changes only when the parent ends,
+    and then the process belongs to no program any more.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class ProcessTrees:
         return total
 
     def seconds_and_bytes(self, pid: int) -> tuple[float, int]:
-        """The processor time of the same, with that of the ended ones that their parents have waited for, and their
+        """The processor time of these processes, including ended children that their parents have waited for, and their
         memory."""
         seconds, size = 0.0, 0
         for process in self._tree(pid):
@@ -48,7 +48,7 @@ class ProcessTrees:
     def _tree(self, pid: int) -> set[int]:
         children, tree, left = self._now(), set[int](), [pid]
         while left:
-            if (process := left.pop()) not in tree:  # an id that is given again may close a circle
+            if (process := left.pop()) not in tree:  # a reused id may close a circle
                 tree.add(process)
                 left += children.get(process, ())
         return tree

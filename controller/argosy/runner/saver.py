@@ -32,7 +32,7 @@ class CheckpointSaver:
 
     @contextmanager
     def running(self, tell: Callable[[str], None]) -> Iterator[None]:
-        """Inside, commits are seen and intervals kept. tell: takes lines for the log."""
+        """In its block, commits are noticed and intervals kept. tell: takes lines for the log."""
         self._tell = tell
         self._thread.start()
         try:

@@ -1,9 +1,9 @@
 """A job's unpacked archives: each set is unpacked once, however many attempts of this process need it.
 
 A container has one attempt, and its folder is the attempt's own. In local mode each attempt borrows a copy, which no
-other has meanwhile. The next attempt gets the same copy if the one before has left it as it was, so that a thousand
-tasks copy pandas as often as programs run at once. Sets that no attempt needs any more stay for later ones, up to a
-limit.
+other attempt uses meanwhile. The next attempt gets the same copy if the one before has left it as it was, so that a
+thousand tasks copy pandas only as often as programs run at once. Sets that no attempt needs any more stay for later
+ones, up to a limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LENT_BYTES = (
     256 * 1024**2
 )  # larger sets, such as PyTorch's, are not copied: attempts share one, which is checked for changes
 _FICLONE = 0x40049409  # ioctl_ficlone(2)
-KEPT_BYTES = 4 * 1024**3  # of sets that no attempt needs and others may
+KEPT_BYTES = 4 * 1024**3  # of sets that no attempt needs now and later ones may
 _PIECE_BYTES = 1024 * 1024
 
 

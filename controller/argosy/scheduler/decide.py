@@ -1,7 +1,7 @@
 """The decisions of one tick: a pure function from a snapshot to inert actions (DESIGN D1).
 
 The live controller, local mode and trials call it through the engine; `plan` and `explain` call its parts. A tick is a
-line of phases, each of which takes the result of the one before (DESIGN D29):
+sequence of phases, each of which takes the result of the previous one (DESIGN D29):
 
     what is there --> whose turn --> what is placed --> what is bought --> what goes --> for whom room is taken
     Present           Turns          Places             OrderedPlaces      Departures    actions

@@ -29,7 +29,7 @@ class QueueBounds:
     takes: IntArray  # (runs, units) what a task takes; 0 if its group has no cap
     left: IntArray  # (groups, units)
     never: BoolArray  # (runs,) whose tasks are larger than a whole cap
-    reaches: bool = False  # whether the last unit is a minimum to reach, which the last task may exceed, and not a cap
+    reaches: bool = False  # whether the last unit is a minimum to reach, not a cap; the last task may exceed it
 
     @classmethod
     def of(cls, columns: Columns, group: ArrayLike, takes: ArrayLike, left: ArrayLike) -> QueueBounds:

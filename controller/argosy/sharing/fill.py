@@ -153,7 +153,7 @@ class _Allotment:
         return found.counts, found.closures
 
     def _note(self, closures: list[CapClosure]) -> None:
-        """Caps that closed before any limit."""
+        """Records the caps that closed before any limit."""
         if self.capped is not None:
             for each in closures:
                 self.capped[each.group] |= each.units[: self.capped.shape[1]]

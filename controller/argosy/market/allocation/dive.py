@@ -1,7 +1,7 @@
 """Purchases for thousands of distinct tasks: solve the fluid LP, fill true instances, correct it, and repeat.
 
 The LP's purchases are made as long as true tasks fill them well. Otherwise the LP gets the usable share of such an
-instance, and solved again for the remaining tasks. So a backlog moves from small instances that happen to be filled
+instance and is solved again for the remaining tasks. So a backlog moves from small instances that happen to be filled
 exactly to larger ones that are always filled well. Instances for the remaining tasks are bought one by one.
 
 An instance is filled from `Stock`: tasks by value, highest first, and the last two by a search over pairs. Of very many
@@ -22,22 +22,22 @@ from argosy.market.allocation.problem import Lot, Plan
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _DIVES = 12
-_LAST_DIVES = 3  # round the LP's purchases up
+_LAST_DIVES = 3  # the number of last dives, which round the LP's purchases up
 _LACK = (0.02, 0.03)  # share of its worth that a filling may lack at first: for a whole backlog, for a part of one
 _MORE_LACK = 0.004  # added to it in every dive
 _LAST_LACK = 0.07
-_TRIES = 6  # fillings that lack more: then the size is left alone
+_TRIES = 6  # after this many fillings that lack more, the size is left alone
 _LEARNED = ((0.98, 0.99), (0.6, 0.985))  # lower and upper limits of the usable share, for each of the two cases
-_FEW = 0.02  # of the worth of all tasks: a smaller rest is bought for by the instance
+_FEW = 0.02  # of the worth of all tasks: a smaller rest is bought for one instance at a time
 _LOOKED_AT = 10  # sizes that are filled to choose an instance
 _ALIKE = 0.97  # share of the best worth per USD that is good enough to buy more of the same
 _CHEAPER = 1 - 1e-9
 _LEAST_VALUE = 1e-9  # USD per hour: every task is worth something
-_SEEN = 3_000  # tasks at once
+_SEEN = 3_000  # tasks considered at once
 _PAIRED = 110  # tasks among which every pair is tried
-_BALANCED = 24  # the most valuable tasks, of which the one is taken that leaves cpu and memory most even
+_BALANCED = 24  # of this many most valuable tasks, the one that leaves cpu and memory most even is taken
 _BELONGS = 0.985  # a task is worth at least this share of the price of its room on the size
-_NEAR_THE_END = 4.2  # mean tasks that the room is worth: below, pairs are tried
+_NEAR_THE_END = 4.2  # mean tasks: if the room is worth less, pairs are tried
 
 
 class InstanceTasks(NamedTuple):
@@ -233,7 +233,8 @@ class Diver:
         return lacking
 
     def _by_the_instance(self, plan: Plan, usable: FloatArray) -> bool:
-        """The instance with the most worth per USD, until every task has a place or nothing can be bought."""
+        """Buy the instance with the most worth per USD, repeatedly, until every task has a place or nothing can be
+        bought."""
         if not plan.rest.any():
             return True
         fluid = self._planner.plan(plan.rest, plan.depth, usable)

@@ -2,8 +2,8 @@
 
 Groups of similar tasks, each with the largest needs of its members, are first bought for greedily: a complete plan, for
 any number of sizes. Dives improve on it with the tasks' own needs. Then the lots that cost most for their contents are
-given back and bought again, which is kept where it is cheaper. A time limit ends the steps but never changes them, so
-more time never gives a worse result.
+given back and bought again, and the new plan is kept if it is cheaper. A time limit ends the steps but never changes
+them, so more time never gives a worse result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEAR = 2e-3  # share of the cost to which it is solved
 _BOUND = 800  # groups in the LP that bounds them
 _PART_OF_PLACED = 0.995
 _FINER_TAKES = 4  # times as long
-_PARTS = (0.1, 0.05, 0.03, 0.05)  # of the cost, that is bought again
+_PARTS = (0.1, 0.05, 0.03, 0.05)  # shares of the cost that are bought again
 _GROUPS = (40, 240)
 _STOPS = (1, 4)  # dives after which the first plan is completed by groups, in case time is up before the next one
 _CHANCE = (0.02, 0.1, 0.3)  # by how much chance may exceed worth in the choice of lots to buy again

@@ -22,7 +22,6 @@ _MANY = 300  # shapes: of more, only those that some mix of prices puts first ar
 _MIXES = 192
 _PLACE_QUANTILES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _WHOLE = 1e-7
-_UP = 1 + 1e-10  # above the rounding loss of the few float operations here
 
 
 def relaxed_worth(sizes: IntArray, need: IntArray, value: FloatArray, most_tasks: IntArray | None = None) -> FloatArray:

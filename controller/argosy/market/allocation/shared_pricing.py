@@ -1,8 +1,8 @@
 """Good fillings of each size where tasks share GPUs, and upper bounds of their worth.
 
-In each of the `ways` to use the GPUs of a size, they are one axis, as cpu and memory are, but tasks take another part
-of it in each. One LP values all ways as if tasks could be split. Of those that may be worth more than their price, ways
-in which tasks take the same part share tables; where needs are rounded in these, branch and bound follows.
+In each of the `ways` to use the GPUs of a size, they are one axis, like cpu and memory, but a task's part of it differs
+from way to way. One LP values all ways as if tasks could be split. Ways that may be worth more than their price share a
+table if tasks take the same parts in them. If tables round needs, branch and bound follows.
 """
 
 from __future__ import annotations

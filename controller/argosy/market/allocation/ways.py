@@ -1,10 +1,10 @@
 """In which ways may tasks use the GPUs of a size?
 
 ECS chooses the GPU of a task that shares one, so an instance takes only what fits for every choice
-(`placement.gpu_shares`). With G GPUs of M MiB that is no sum of needs, but each of these is:
+(`placement.gpu_shares`). With G GPUs of M MiB, that condition is not a limit on a sum of needs, but each of these is:
 
 - One GPU: the shares add up to at most M, and a task that takes the GPU takes all of it.
-- Several GPUs, each task on a GPU counts as a whole one: then they share none, whatever ECS chooses.
+- Several GPUs, each task counted as a whole one: then no GPU is shared, whatever ECS chooses.
 - Several GPUs, shares of at most L MiB only, in steps of g MiB: `ceil((M - L + 1) / g) * g` MiB close a GPU to the
   largest. So their sum is at most G times that, and L - 1.
 

@@ -1,7 +1,7 @@
 """How is the journal stored and read?
 
 Each commit with lines puts one item in its transaction. `CHANGES / <version, 12 digits>` holds the lines of the commit
-that made this version; more items follow as `<version>#001` and so on where one is too small. Each names the version of
+that made this version; more items follow as `<version>#001` and so on if one is too small. Each names the version of
 the item before it, so that a reader can detect a gap. Items expire after KEPT_S; DynamoDB deletes them some time later,
 so readers also check the time. An item stores each reason once, since reasons can be long and repeated. A line's
 sequence is `<version>.<number of the line in its commit>`, counted from 1.
@@ -38,7 +38,7 @@ class JournalItem:
 
 
 class Place(NamedTuple):
-    """A reader's position: the number of the last line read of a version; ALL of them."""
+    """A reader's position: the number of the last line of a version that it has read; ALL = all of them."""
 
     version: int
     line: int

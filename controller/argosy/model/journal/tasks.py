@@ -59,7 +59,7 @@ _MOVES = {
     AttemptStatus.LAUNCHED: LineType.TASK_LAUNCHED,
     AttemptStatus.RUNNING: LineType.TASK_RUNNING,
 }
-_HELD = (TaskStatus.STARTING, TaskStatus.RUNNING)  # by an attempt, whose own lines say so
+_HELD = (TaskStatus.STARTING, TaskStatus.RUNNING)  # an attempt holds the task, and the attempt's lines say so
 _WELL = (TaskStatus.SUCCEEDED, TaskStatus.VERIFYING)
 
 
@@ -98,7 +98,7 @@ class _Attempts:
         self._new = (new["status"] != AttemptStatus.FREE.value) & ~same
 
     def of_run(self, number: int) -> Rows:
-        """Indexes of the tasks whose new status the lines about attempts give."""
+        """Indexes of the tasks whose new status is in the lines about attempts."""
         old, new = self._table.old, self._table.new
         runs = new["status"] == AttemptStatus.RUNNING.value
         told = self._new | (self._same & runs & (old["status"] != AttemptStatus.RUNNING.value))

@@ -3,7 +3,7 @@
 This is the arithmetic for one instance. Uncharged time belongs to the runs that worked there, in proportion to their
 work: share of the instance (dominant share) x seconds. Time without work is idle; time before registration is boot. The
 time of an instance without any work belongs to the run that it was bought for, or to no run (0). Idle time before a run
-came is recorded as the others' (`Instance.waiting`).
+arrived is recorded as belonging to the others (`Instance.waiting`).
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ from argosy.model.state import State
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwedTime:
-    """A row for each part of an instance's time that one payer owes; rows may share both."""
+    """A row for each part of an instance's time that one payer owes; several rows may have the same instance and
+    payer."""
 
     instances: Sequence[Instance]
     payers: Sequence[int]

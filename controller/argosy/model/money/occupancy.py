@@ -75,8 +75,8 @@ class AttemptShares:
 
 
 def part_of(needs: Iterable[NDArray[Any]], sizes: Iterable[NDArray[Any]]) -> FloatArray:
-    """The parts of instances that tasks take, as `Resources.share_of`. needs, sizes: the axes of `Resources`, whose
-    shapes go together."""
+    """The parts of instances that tasks take, as `Resources.share_of`. needs, sizes: the axes of `Resources`, in shapes
+    that can be broadcast together."""
     found: Any = 0.0
     for need, size in zip(needs, sizes, strict=True):
         none = np.zeros(np.broadcast_shapes(need.shape, size.shape))

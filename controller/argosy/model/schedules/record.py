@@ -33,7 +33,7 @@ class Overlap(StrEnum):
 
 
 class ScheduleState(StrEnum):
-    """DELETED schedules are kept for a while, so that a late delivery finds it."""
+    """DELETED schedules are kept for a while, so that a late delivery finds them."""
 
     ENABLED = "ENABLED"
     PAUSED = "PAUSED"
@@ -126,8 +126,8 @@ class Schedule:
         return time - (expression.every_s / 2 if isinstance(expression, Rate) else 1)
 
     def falls_on(self, time: float) -> bool:
-        """Whether the expression has a time. AWS does not promise the exact second of a rate, so a time of a rate is
-        one that has no other within half of its interval."""
+        """Whether the schedule fires at this time. AWS does not promise the exact second of a rate, so a time fits a
+        rate if no other firing is within half of its interval."""
         expression = parsed(self.expression, self.zone)
         if not isinstance(expression, Rate):
             return shows(expression, self.zone, time)

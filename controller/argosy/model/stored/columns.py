@@ -19,7 +19,8 @@ Name = TypeVar("Name", str, bytes)
 
 
 class Touched(Generic[Name]):
-    """Names in the order in which they were last touched. Reading changes nothing, so any number of readers can."""
+    """Names in the order in which they were last touched. Reading changes nothing, so any number of readers can
+    follow."""
 
     def __init__(self) -> None:
         self.count = 0

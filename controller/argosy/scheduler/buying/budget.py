@@ -59,7 +59,7 @@ def is_about_money(sentence: str) -> bool:
 
 @dataclass(slots=True)
 class RunBudget:
-    """The present money of one run with caps. Each commitment reduces it."""
+    """The money that one run with caps has now. Each commitment reduces it."""
 
     run: Run
     expected_s: float  # of one attempt
@@ -240,7 +240,7 @@ class CappedRuns(UncappedRuns):
         return bounds | dict.fromkeys(self.ended, Bound(0))
 
     def _bound(self, budget: RunBudget) -> Bound:
-        """As `_pay` has it for the first attempt on an idle instance."""
+        """The amounts that `_pay` uses for the first attempt on an idle instance."""
         by_budget = budget.left_usd * 3600 / (budget.expected_s + self.moment.policy.wind_down_s)
         return Bound(self.most[budget.run.id], min(budget.left_per_hour, by_budget), budget.paid)
 

@@ -42,7 +42,7 @@ class CappedDemand:
     def of(
         cls, dealing: FairShare, wanted: Sequence[Batch], run_ids: Sequence[str], offers: Sequence[Offer]
     ) -> CappedDemand:
-        """Counts tasks at the lowest price of any offer: purchases are paid for whole (`purses`)."""
+        """Counts tasks at the lowest price of any offer, whereas purchases count in full (`purses`)."""
         assert dealing.caps is not None
         caps, order = dealing.caps, dealing.order
         known: dict[tuple[Batch, Cap], IntArray] = {}
@@ -83,8 +83,8 @@ class CappedDemand:
         return bool(self.caps.room.kept(USD) or self.caps.room.kept(INSTANCES))
 
     def purses(self, limits: OrderLimits, left: int) -> Mapping[str, Purse]:
-        """The limits of each queue that has a cap, and of all queues but each that withholds its unused guarantee.
-        left: instances that may be added at all."""
+        """The limits of each queue that has a cap; and, for each queue that withholds its unused guarantee, those of
+        all other queues. left: instances that may be added at all."""
         usd, instances = self.caps.room.kept(USD), self.caps.room.kept(INSTANCES)
         found = dict(self._within_caps())
         for name in ("", *usd, *instances) if self.keeps_any else ():

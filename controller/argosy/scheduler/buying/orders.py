@@ -104,8 +104,8 @@ def bought(market: MarketView, places: Places) -> OrderedPlaces:
 def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places:
     """Keep the headroom, and buy what it lacks once nothing is bought for tasks.
 
-    While a limit of the deployment holds tasks back, nothing is kept or bought for it: what it keeps would be in their
-    way. Nor is an instance kept that only runs with caps pay for: its hours would use up their money.
+    While a limit of the deployment holds tasks back, nothing is kept or bought for the headroom, which would be in
+    their way. Nor is an instance kept that only runs with caps pay for, because its hours would use up their money.
     """
     moment, spare = market.moment, places.spare
     if spare == NO_SPARE_ROOM:

@@ -26,7 +26,7 @@ from argosy.scheduler.buying.refusals import unlisted, why_refused
 from argosy.scheduler.placing.places import group_is_running
 from argosy.scheduler.turns.caps import is_at_cap
 
-# What instances of an AMI may lack, and where to read on.
+# What instances of an AMI may lack, and where to read more.
 RUNNER = "the runner, which the user's program needs"
 MPS = "NVIDIA's MPS, which shares GPUs"
 _REMEDIES = {
@@ -124,8 +124,9 @@ def _in_one_sentence(
     unshared: str,
 ) -> str:
     """short: offers that cool off for lack of capacity, until when and why. broken: those that only an operator can
-    restore. `expensive`: those above a price cap, and by how much. bare: when those are tried again whose last
-    instances joined without something, and without what. unshared: why this machine's GPUs are not shared, if so."""
+    restore. `expensive`: those above a price cap, and by how much. bare: for offers whose last instances joined without
+    something, what was missing and when they are tried again. unshared: why this machine's GPUs are not shared, if
+    so."""
     also = f"; {len(expensive)} offers are above the price caps" if expensive else ""
     if bare and not broken and not short:
         again_at, what = min(bare)

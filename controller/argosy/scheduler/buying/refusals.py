@@ -63,8 +63,8 @@ def waits_for_answer(moment: Moment, run: Run, is_sent: bool) -> bool:
 
 
 def _refusal_of(pool: Pool, moment: Moment, spot: Set[str], *, ordered: bool) -> Setback | None:
-    """AWS refuses to take its order or, where one is `ordered`, to show its instances; None = it refuses nothing.
-    spot: pools in which the batch may use spot, so that it does not wait for an on-demand order."""
+    """AWS's refusal to take the pool's order or, if one is `ordered`, to list its instances; None = no refusal. spot:
+    pools in which the batch may use spot, so that it does not wait for an on-demand order."""
     setbacks = moment.state.setbacks
     subjects = [Subject(What.TARGET, pool.key)] + [Subject(What.ORDER, pool.key)] * (pool.key not in spot)
     if ordered:

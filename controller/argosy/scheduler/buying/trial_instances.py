@@ -1,6 +1,4 @@
-"""Where is an order limited: to one instance at a time, to few of an AMI of which none has joined yet, or to what a
-Capacity Reservation has left?
-"""
+"""How do failed joins, unproven AMIs and Capacity Reservations limit an order?"""
 
 from __future__ import annotations
 
@@ -18,8 +16,9 @@ def reserved_left(moment: Moment) -> Mapping[str, int]:
 
 
 def trials_left(moment: Moment, first: Mapping[str, str]) -> Mapping[str, int]:
-    """How many instances may be bought, by what limits them: a pool or cell whose last ones never joined the cluster
-    (`lifecycle.unjoined`): 1, or 0 while one is incoming; or an AMI of which none has joined. first: `unproven`."""
+    """How many instances may be bought, by the pool, cell or AMI that limits them: a pool or cell whose last instances
+    never joined the cluster (`lifecycle.unjoined`), to 1, or to 0 while one is incoming; an AMI of which none has
+    joined. first: from `unproven`."""
     state, most = moment.state, moment.policy.max_unregistered
     tried = {pool.key for pool in state.pools.values() if pool.unregistered >= most}
     tried |= {pool.cell for pool in state.pools.values() if pool.cell_unregistered >= most}

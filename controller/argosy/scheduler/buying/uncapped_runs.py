@@ -33,8 +33,8 @@ class UncappedRuns:
         return places
 
     def unpaid(self, places: Places) -> dict[str, int]:
-        """By run id, how many of its launches a run can pay for that was placed within the cap of a queue, if others
-        could not be paid for."""
+        """By run id, how many of its launches a run within the cap of a queue can pay for, if it could not pay for all
+        of them."""
         return {}
 
     def exhausted(self, runs: Iterable[tuple[RunPlaces, Shortfall]], places: Places) -> list[CapRun | HaltRun]:
@@ -66,7 +66,7 @@ class UncappedRuns:
         return True
 
     def can_lose(self, run_id: str, usd: float) -> bool:
-        """Whether the run pays for work of others that is lost for it."""
+        """Whether the run can pay for others' work that is lost for it."""
         return True
 
     def lose(self, run_id: str, usd: float) -> None:

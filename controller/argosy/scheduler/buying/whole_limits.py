@@ -6,7 +6,7 @@ keep every later run of its limit waiting too.
 The idea: compare a task with the limits as they are when nothing is used. A task needs its vCPUs and GPUs of the cap of
 its queue. Of the limits on money, instances and vCPU quotas it needs the least that any one instance takes that could
 hold it, because instances are bought whole. A run above a limit buys nothing, so it holds no run back; it ends after
-`Policy.unaffordable_patience_s` without work. The api refuses it at submission by the same answer.
+`Policy.unaffordable_patience_s` without work. The api refuses it at submission by the same rule.
 
 Example: the cap of queue c is 0.05 USD an hour, and the cheapest instance that could hold a task costs 0.08. The queue
 can never buy that instance: "a task needs an instance of $0.08 an hour, the cap of queue c is $0.05".
@@ -87,7 +87,7 @@ class WholeLimits:
         return alike(batch_of(self.moment, run, math.inf, {}, allowed))
 
     def _of_purchases(self, queue: str, offers: list[Offer]) -> str:
-        """The limit that no instance keeps to that could hold a task."""
+        """The limit that every instance large enough for a task exceeds."""
         quotas = quotas_of(self.moment.policy)
         within = [each for each in offers if vcpus_of(each) <= quotas.get(quota_of(each), math.inf)]
         if not within:
@@ -140,7 +140,8 @@ class OutOfReach(NamedTuple):
 
 
 def out_of_reach(moment: Moment, runs: Iterable[RunPlaces]) -> list[OutOfReach]:
-    """Of runs that nothing is bought for, those that never fit a limit. A service waits on: it has no end."""
+    """Of runs that nothing is bought for, those that never fit a limit. A service continues to wait, because it has no
+    end."""
     limits, found = WholeLimits(moment), []
     for its in runs:
         if sentence := limits.exceeded(its.run):

@@ -40,7 +40,7 @@ class RunPlaces:
     left_over: Batch  # tasks without a place, to be bought for now
     instances: frozenset[str]  # ids of the instances that it has or waits for
     coming: int  # the number of its tasks that wait for incoming instances
-    ordinary: Batch | None  # bought for instead where `left_over` finds no offer
+    ordinary: Batch | None  # bought for instead if `left_over` finds no offer
     usd_room: float = math.inf  # how many more USD an hour may be bought
     spread: Spread | None = None  # its first spread attribute, and where the group has tasks already
 

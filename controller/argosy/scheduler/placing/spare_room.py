@@ -1,6 +1,6 @@
 """Room for tasks that have not been submitted yet: the setting `headroom`.
 
-It is placed after every task, on the room that they leave, and starts nothing. So it takes no place from a task.
+It is placed after all tasks, in the room that they leave, and starts nothing. So it takes no place from a task.
 """
 
 from __future__ import annotations

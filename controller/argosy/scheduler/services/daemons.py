@@ -151,7 +151,7 @@ def _meant(vacant: Iterable[str], later: Iterable[str], pending: Sequence[Pendin
     continues while no task can start there. later: instances without a task of the target that get none now."""
     free, found = dict.fromkeys(vacant), dict[int, str]()
     back = free | dict.fromkeys(later)
-    for slot in sorted(pending, key=lambda slot: slot.is_due):  # of two slots last there, the one that pauses
+    for slot in sorted(pending, key=lambda slot: slot.is_due):  # of two that were last there, the pausing one counts
         if slot.last_host in back:
             found[slot.index] = slot.last_host
             del back[slot.last_host]

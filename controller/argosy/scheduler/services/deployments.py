@@ -78,7 +78,8 @@ def recovered(moment: Moment, env: Environment, standing: DeploymentStanding) ->
 
 
 def _is_watched(env: Environment, deployment: ServiceDeployment, target: Run | None) -> bool:
-    """Until it has ended. Afterwards, while its run is given up: a thawed revision is then frozen again."""
+    """Whether it is followed: until it has ended, and afterwards while its run is given up, because a thawed revision
+    is then frozen again."""
     return not deployment.has_ended or not (target is not None or env.frozen_reason or env.deleting)
 
 
@@ -129,7 +130,7 @@ def _back_to(moment: Moment, env: Environment, failed: ServiceDeployment) -> int
 
 
 def _goes_back_later(moment: Moment, env: Environment) -> bool:
-    """The run of the earlier revision is suspended, and the controller will try it again soon."""
+    """Whether the run of the earlier revision is suspended and the controller will try it again soon."""
     back = env.revision(env.completed)
     return back is not None and back is not env.target and back.run_id in moment.state.suspended
 

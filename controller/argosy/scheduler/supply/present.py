@@ -20,7 +20,7 @@ from argosy.placement.supply import Supply
 from argosy.scheduler.supply.roster import Lineup, Roster
 from argosy.scheduler.supply.rows import Outlook
 
-_MOST_KEYS = 1_000_000  # of runs with room on instances, for each shape of task: a pass takes a quarter of a second
+_MOST_KEYS = 1_000_000  # one per run, instance with room and shape of task: a pass takes 0.25 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def what_is_there(moment: Moment, roster: Roster, fitness: Mapping[str, Fitness]
 
 
 def typical_mix(state: State, ready: Sequence[Run], supply: Supply) -> Mix | None:
-    """The unfinished tasks with GPUs of all open runs. None where none shares a GPU, and where it takes too long to ask
-    what the `ready` runs strand on each instance that has room for them."""
+    """The unfinished tasks with GPUs of all open runs. None if no run shares a GPU, or if computing what the `ready`
+    runs strand on each instance that has room for them would take too long."""
     runs = [run for run in state.runs.values() if run.needs.gpus + run.needs.gpu_share_mib and not run.is_daemon]
     if not any(run.needs.gpu_share_mib for run in runs):
         return None

@@ -39,7 +39,7 @@ from argosy.scheduler.supply.rows import expected_end, gpu_owner_of
 
 ON_DEMAND_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{', '.join(with_reserved(Purchase.ON_DEMAND))}]"
 SPOT_ONLY = f"attribute:{PURCHASE_ATTRIBUTE} in [{', '.join(with_reserved(Purchase.SPOT))}]"
-STEP_S = 60  # in which the time moves that a reserved instance must outlast
+STEP_S = 60  # steps in which the time advances that a reserved instance must outlast
 _ONLY = {Purchase.SPOT: SPOT_ONLY, Purchase.ON_DEMAND: ON_DEMAND_ONLY}
 
 
@@ -101,8 +101,8 @@ def _by_price(state: State, runs: Sequence[Run]) -> tuple[list[Instance], list[I
 
 def within_caps(run: Run, by_price: tuple[Sequence[Instance], Sequence[Instance]], bound: Bound) -> tuple[str, ...]:
     """Keeps its tasks off instances that alone cost more than the run's hourly cap, and off idle ones, such as the
-    headroom, that cost more than the rest of its caps: it could not start there, would not buy a cheaper one as long as
-    its tasks fit there, and would hide that room is there for the headroom. by_price: all and the idle, the most
+    headroom, that cost more than the rest of its caps. It could not start there, but as long as its tasks seem to fit,
+    it would buy no cheaper instance, and the headroom would seem to be used. by_price: all and the idle, the most
     expensive first."""
     (every, idle), left = by_price, bound.usd_per_hour + ROUNDING
     cap = math.inf if run.terms.max_hourly_usd is None else run.terms.max_hourly_usd
@@ -216,8 +216,8 @@ def standing_constraints(terms: RunTerms) -> tuple[str, ...]:
 
 
 def _whole_gpus(run: Run, moment: Moment) -> tuple[str, ...]:
-    """Keeps tasks with whole GPUs off parts of one. Tasks that differ in constraints are bought for apart, so there is
-    none where no part can be bought."""
+    """Keeps tasks with whole GPUs off instances with a part of one. There is no constraint if no such instance can be
+    bought, because tasks that differ in constraints are bought for separately."""
     has_whole = run.needs.gpus and not run.terms.gpu_part
     return (f"not(attribute:{GPU_PART_ATTRIBUTE} exists)",) if has_whole and moment.has_gpu_parts else ()
 

@@ -36,7 +36,7 @@ from argosy.sharing.columns import BoolArray, IntArray
 USD, CPU, GPUS, INSTANCES = range(4)  # the columns of every array of units
 SCALE = (100_000, CPU_UNITS_PER_VCPU, 1, 1 << 18)  # units in a dollar an hour, a vCPU, a GPU and an instance
 _AT_CAP = "queue {} is at its cap of {}"
-NEEDS_MORE = "a task needs {}, {} is {}"  # whose tasks can never fit the limit
+NEEDS_MORE = "a task needs {}, {} is {}"  # the reason of a run whose tasks can never fit the limit
 _SAID = ("{:,.2f} USD an hour", "{:,g} vCPUs", "{:,g} GPUs", "{:,g} instances")
 
 

@@ -1,4 +1,4 @@
-"""Which container instances is ECS told to drain or to take work again, and whose console output is read?
+"""Which container instances should ECS drain or reactivate, and whose console output is read?
 
 ECS and the tasks of others follow the status; our own tasks follow the cordon (`lifecycle.host_care`). Example: after
 `argosy instances drain i-1 --for 2h` the next tick sets i-1 to DRAINING, and the first tick after two hours to ACTIVE.

@@ -1,4 +1,4 @@
-"""Of which runs do only the logs say whether their tasks failed alike?"""
+"""For which runs do only the logs show whether their tasks failed alike?"""
 
 from __future__ import annotations
 

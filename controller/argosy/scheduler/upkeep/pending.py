@@ -2,8 +2,8 @@
 
 A task that neither runs nor pulls its image within ten minutes is stuck. Pulling a large image takes longer than that,
 so pulls have a separate limit (setting `imagePullSeconds`). ECS gives the times of a pull in `pullStartedAt` and
-`pullStoppedAt`, but the agent sends both only with RUNNING or STOPPED (its `ShouldBeReported`), so a PENDING task may
-pull without a word about it. The rule is right either way:
+`pullStoppedAt`, but the agent sends both only with RUNNING or STOPPED (its `ShouldBeReported`), so ECS may not show
+that a PENDING task is pulling. The rule holds in both cases:
 
     ECS says                      the task is given up
     the pull has ended            `pending_patience_s` after its end
@@ -27,7 +27,7 @@ from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.model.wording import FOR_A_CORE, duration, hour_and_minute
 
-SLOW_S = 120.0  # a task that has not started by then is worth a word
+SLOW_S = 120.0  # a task that has not started by then is reported
 _NUMBER_BITS = 32  # of an instance's number in the table
 
 
@@ -70,7 +70,7 @@ def why_not_running(moment: Moment, run: Run) -> str:
 
 
 def why_all_wait(moment: Moment) -> str:
-    """Why launched tasks do not run where one machine is all instances: more are launched than it runs at once."""
+    """Why launched tasks do not run if all instances are one machine: more are launched than it runs at once."""
     most = moment.policy.machine_programs
     if not most:
         return ""

@@ -301,7 +301,7 @@ def _why_stop(moment: Moment, row: int, run: Run) -> tuple[StopCause, str]:
 
 
 def has_handed_over(instance: Instance | None, moment: Moment) -> bool:
-    """Whether the hand-over time is up in which tasks of services are replaced, and work beside daemons ends."""
+    """Whether the hand-over time is over, in which services' tasks are replaced and all but daemons ends."""
     warned_at = instance.interrupted_at if instance is not None else 0.0
     return bool(warned_at) and moment.now - warned_at >= moment.policy.hand_over_s
 
@@ -363,7 +363,7 @@ def resolutions(moment: Moment) -> Iterator[ResolveLaunches]:
 
 
 def _young(moment: Moment, row: int) -> bool:
-    """Young enough to be sent: its token still counts (DESIGN D4)."""
+    """Whether it is young enough to be sent, so that its token is still valid (DESIGN D4)."""
     return bool(moment.now - moment.state.attempts["intended_at"][row] < moment.policy.intent_age_s)
 
 
