@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-USE = "37, 9216, 24576, 120.50, NVIDIA A10G"  # what `runner.gpu_use` asks for
+USE = "37, 9216, 24576, 120.50, NVIDIA A10G"  # what `runner.task_use` asks for
 SCRIPT = """\
 case "$*" in
     *utilization.gpu*) echo '{use}' ;;

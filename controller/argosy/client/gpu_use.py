@@ -1,6 +1,6 @@
 """How much of their GPUs do the tasks of a run use, and would a part of one be enough?
 
-The runners write the figures next to the attempts (`runner.gpu_use`). The advice is given only where it saves at least
+The runners write the figures next to the attempts (`runner.task_use`). The advice is given only where it saves at least
 a tenth.
 """
 

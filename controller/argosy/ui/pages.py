@@ -16,7 +16,7 @@ from argosy.figures import document
 from argosy.figures.document import Figure, Page
 from argosy.figures.markup import element
 from argosy.loopback.server import Environ, StartResponse, stranger
-from argosy.ui import actions, services, stream, tasks
+from argosy.ui import actions, services, tasks
 from argosy.ui.deployment_reader import SPANS, DeploymentReader, NoSuchPage
 from argosy.ui.guard import PARAMETER, Guard
 
@@ -29,7 +29,7 @@ _STATIC = {
 _POLL_S, _SLOW_POLL_S = 3.0, 15.0
 _PAGES: tuple[tuple[re.Pattern[str], Callable[..., Page], float], ...] = (
     (re.compile("/"), DeploymentReader.runs, _POLL_S),
-    (re.compile("/stream"), stream.stream, _POLL_S),
+    (re.compile("/stream"), tasks.stream, _POLL_S),
     (re.compile("/queues"), DeploymentReader.queues, _SLOW_POLL_S),
     (re.compile("/market"), DeploymentReader.market, _SLOW_POLL_S),
     (re.compile(r"/runs/([a-z0-9-]{1,100})", re.ASCII), DeploymentReader.run, _POLL_S),

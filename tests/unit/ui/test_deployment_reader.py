@@ -14,7 +14,7 @@ from argosy import figures
 from argosy.client.api import ApiError
 from argosy.figures.document import Page, parts
 from argosy.figures.history import column, stored
-from argosy.ui import stream, tasks
+from argosy.ui import tasks
 from argosy.ui.deployment_reader import CLUSTER_S, ENDED_S, RUN_S, DeploymentReader, NoSuchPage
 from tests.fakes.cli import NOW, RUN_ID
 from tests.fakes.reader import Api, Reached, reader
@@ -261,9 +261,9 @@ def test_the_task_stream_reads_a_run_that_has_ended_once() -> None:
     shown, api, clock = with_clock(instances=20, attempts=300)
     clock.time += 7_000
     for _ in range(3):
-        found = stream.stream(shown)
+        found = tasks.stream(shown)
         clock.time += CLUSTER_S
     assert [api.asked.count(each) for each in ("history", "attempts None", "runs")] == [1, 1, 3]
     assert f"/runs/{RUN_ID}" in parts(found)["stream"]
     clock.time += 7_000
-    assert "No task has run" in parts(stream.stream(shown))["stream"]
+    assert "No task has run" in parts(tasks.stream(shown))["stream"]

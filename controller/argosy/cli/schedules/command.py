@@ -18,12 +18,14 @@ from argosy.cli.problems import CliError
 from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, load
 from argosy.cli.runs.submission import sent
-from argosy.cli.schedules import views
 from argosy.cli.session import Session, warn
+from argosy.cli.tables import PlainTable
 from argosy.client.api import ApiError
+from argosy.figures.schedule_words import coming_time, local_time, rule, state
 from argosy.model.run_terms import duration_of
 from argosy.model.schedules.record import Overlap
 
+View = Mapping[str, Any]
 TYPED = {
     "name": "NAME",
     "expression": "--cron, --rate or --at",
@@ -177,7 +179,7 @@ def list_(session: Session) -> None:
     if session.wants_json:
         session.print_json(found)
     elif found["schedules"]:
-        session.console.print(views.table(found["schedules"]))
+        session.console.print(_table(found["schedules"]))
     else:
         session.console.print("There are no schedules.")
 
@@ -195,10 +197,10 @@ def show(
     if session.wants_json:
         session.print_json(view)
         return
-    for line in views.lines(view):
+    for line in _lines(view):
         session.console.print(line)
     if view["fires"]:
-        session.console.print(views.verdicts(view))
+        session.console.print(_verdicts(view))
 
 
 def pause(session: Session, name: ScheduleArgument) -> None:
@@ -262,7 +264,43 @@ def _told(session: Session, view: Any) -> None:
     if session.wants_json:
         session.print_json(view)
         return
-    for line in views.lines(view):
+    for line in _lines(view):
         session.console.print(line)
     for sentence in view.get("warnings", ()):
         warn(sentence)
+
+
+def _table(schedules: list[View]) -> PlainTable:
+    """One row for each schedule."""
+    shown = PlainTable("NAME", "STATE", "NEXT", "LAST", "~EXPRESSION", least=["LAST"])
+    for each in schedules:
+        last = each["last"]
+        verdict = "-" if last is None else f"{last['verdict']} {local_time(last['scheduledTime'], each['zone'])}"
+        shown.add_row(each["name"], state(each), local_time(each["next"], each["zone"]), verdict, rule(each))
+    return shown
+
+
+def _lines(view: View) -> Iterator[str]:
+    """The facts of one schedule, without its verdicts; times are in its own zone."""
+    zone = view["zone"]
+    yield f"{view['name']}: {state(view)}, {rule(view)}"
+    yield f"while a run is open: {view['overlap']}; a run may start up to {view['startWithin'] / 60:g} minutes late"
+    if not view["armed"]:
+        yield "EventBridge Scheduler does not have the last change: run that command again"
+    if view["overdue"]:
+        yield f"no run was started for {local_time(view['overdue'], zone)}"
+    if view["waiting"]:
+        yield f"the start of {local_time(view['waiting'], zone)} waits for the previous run to end"
+    times = [coming_time(each, zone) for each in view["nextTimes"]]
+    yield f"next: {', '.join(times)}" if times else "next: never" if view["state"] == "ENABLED" else "next: paused"
+
+
+def _verdicts(view: View) -> PlainTable:
+    """Its last times, the newest first."""
+    shown = PlainTable("TIME", "VERDICT", "RUN", "~REASON")
+    for each in view["fires"]:
+        verdict = f"{each['verdict']} by hand" if each["byHand"] else each["verdict"]
+        shown.add_row(
+            local_time(each["scheduledTime"], view["zone"]), verdict, each["runId"] or "-", each["reason"] or "-"
+        )
+    return shown

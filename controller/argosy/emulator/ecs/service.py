@@ -7,7 +7,6 @@ from collections.abc import Callable
 from argosy.emulator.ecs.agent_connection import AgentConnection, AgentWork
 from argosy.emulator.ecs.attributes import AttributeOperations
 from argosy.emulator.ecs.clusters import ClusterOperations
-from argosy.emulator.ecs.commands import ExecOperations
 from argosy.emulator.ecs.definitions import TaskDefinitionOperations
 from argosy.emulator.ecs.instances import ContainerInstanceOperations
 from argosy.emulator.ecs.launches import LaunchOperations
@@ -26,7 +25,6 @@ class EcsModel(
     AttributeOperations,
     LaunchOperations,
     TaskOperations,
-    ExecOperations,
     TagOperations,
     AgentConnection,
 ):

@@ -1,4 +1,4 @@
-"""ECS tasks: describing, listing, stopping, and the agents' reports about them."""
+"""ECS tasks: describing, listing, stopping, commands in their containers, and the agents' reports about them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from argosy.emulator.ecs.changes import changed_task, running, stopped, want_stopped
 from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.records import EcsCluster, EcsContainer, EcsTask
-from argosy.emulator.ecs.views import task_view
+from argosy.emulator.ecs.views import exec_agent, task_view
 from argosy.emulator.operations import OperationGroup, Refusal, operation
 from argosy.emulator.paging import limit_of, page
 from argosy.emulator.region import epoch_s
@@ -17,6 +17,13 @@ JSON = dict[str, Any]
 
 MAX_DESCRIBED = 100
 _OTHER_FILTERS = ("family", "containerInstance", "serviceName", "daemonName")
+# In AWS's words, as its users report them: https://github.com/aws-containers/amazon-ecs-exec-checker/issues/43
+NOT_ENABLED = (
+    "The execute command failed because execute command was not enabled when the task was run or the execute command "
+    "agent isn\u2019t running. Wait and try again or run a new task with execute command enabled and try again."
+)
+NOT_CONNECTED = "The execute command failed due to an internal error. Try again later."
+ONLY_INTERACTIVE = "Interactive is the only mode supported currently."
 
 
 class TaskOperations(OperationGroup[EcsLedger]):
@@ -65,6 +72,34 @@ class TaskOperations(OperationGroup[EcsLedger]):
         task = self._known(cluster, request["task"])
         want_stopped(self.ledger, task, "UserInitiated", request.get("reason") or "Task stopped by user")
         return {"task": task_view(self.ledger, task)}
+
+    @operation
+    def execute_command(self, request: JSON) -> JSON:
+        """A session for one command in a container of a running task, which ECS opens with the agent. It replaces the
+        path through Systems Manager: `on_execute` returns its address and token."""
+        cluster = self.ledger.cluster(request)
+        if not request["interactive"]:
+            raise Refusal("InvalidParameterException", ONLY_INTERACTIVE)
+        task = self._known(cluster, request["task"])
+        container = _container_meant(task, request.get("container"))
+        if not task.enable_execute_command or exec_agent(task, container)["lastStatus"] != "RUNNING":
+            raise Refusal("InvalidParameterException", NOT_ENABLED)
+        opened = self.ledger.on_execute(task.arn, container.name)
+        if opened is None:
+            raise Refusal("TargetNotConnectedException", NOT_CONNECTED)
+        stream_url, token = opened
+        return {
+            "clusterArn": cluster.arn,
+            "containerArn": container.arn,
+            "containerName": container.name,
+            "interactive": True,
+            "session": {
+                "sessionId": f"ecs-execute-command-{self.ledger.new_id()[:17]}",
+                "streamUrl": stream_url,
+                "tokenValue": token,
+            },
+            "taskArn": task.arn,
+        }
 
     @operation
     def submit_task_state_change(self, request: JSON) -> JSON:
@@ -125,6 +160,12 @@ class TaskOperations(OperationGroup[EcsLedger]):
         if instance is None:
             raise Refusal("InvalidParameterException", "The referenced container instance was not found.")
         return [task for task in cluster.tasks.values() if task.instance is instance]
+
+
+def _container_meant(task: EcsTask, name: str | None) -> EcsContainer:
+    if name is None and len(task.containers) != 1:
+        raise Refusal("InvalidParameterException", "Container name must be specified.")
+    return task.containers[0] if name is None else _container(task, name)
 
 
 def _container(task: EcsTask, name: str | None) -> EcsContainer:
