@@ -16,7 +16,14 @@ MODULES = [
     for path in sorted(CONTROLLER.rglob("*.py"))
     if EXAMPLE.search(path.read_text(encoding="utf-8"))
 ]
-ALGORITHMS = {"argosy.sharing.fill", "argosy.sharing.victims", "argosy.scheduler.services.rollout"}
+ALGORITHMS = {
+    "argosy.sharing.fill",
+    "argosy.sharing.victims",
+    "argosy.scheduler.taking_room.drain_choice",
+    "argosy.market.allocation.allocate",
+    "argosy.aws.launcher",
+    "argosy.scheduler.services.rollout",
+}
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -18,7 +18,22 @@ with the same token, or list the tasks of ECS, until one of the two answers.
    launch 1 follows.
 
 For example, the reply of launch 0 is lost at 12:00:00. At 12:00:05 the listing shows no task yet; the call is repeated,
-and ECS answers with the task that the first call started. One task runs, and one attempt is charged.
+and ECS answers with the task that the first call started. One task runs, and one attempt is charged. Only launch 1,
+which follows a refusal or a proof that launch 0 never happened, has another token:
+
+>>> from argosy.aws.ecs_requests import client_token
+>>> tasks: dict[str, str] = {}  # those of ECS, by token
+>>> def run_task(key: AttemptKey) -> dict[str, Any]:
+...     arn = f"arn:aws:ecs:us-east-1:123456789012:task/argosy/{len(tasks)}"
+...     return {"tasks": [{"taskArn": tasks.setdefault(client_token(key), arn)}]}
+>>> launch_0, launch_1 = AttemptKey("r1", 7, 1, 0), AttemptKey("r1", 7, 1, 1)
+>>> lost, again = run_task(launch_0), run_task(launch_0)
+>>> _outcome(launch_0, again).arn, len(tasks)
+('arn:aws:ecs:us-east-1:123456789012:task/argosy/0', 1)
+>>> _outcome(launch_1, run_task(launch_1)).arn, len(tasks)
+('arn:aws:ecs:us-east-1:123456789012:task/argosy/1', 2)
+>>> type(_outcome(launch_0, {})).__name__, type(_outcome(launch_0, {"failures": [{"reason": "AGENT"}]})).__name__
+('LaunchInDoubt', 'LaunchRefused')
 
 Nothing here decides what to launch, and AWS's answers raise nothing: successes, refusals and doubts are events.
 The engine decides whether a token is still valid (`ResolveLaunches.resend`).

@@ -1,9 +1,15 @@
 """Which instance is emptied for a run that fits on none?
 
 The problem: a run needs a whole instance of 8 GPUs, and every instance runs a few small tasks. Stopping tasks for it is
-unfair or not allowed. The idea: one instance takes no new work until its tasks have ended by themselves. Example: i-1
-has tasks that end in 20 and 5 minutes, i-2 one that ends in 10. Both would take the run; i-2 is empty first, so it is
-chosen.
+unfair or not allowed. The idea: one instance takes no new work until its tasks have ended by themselves.
+
+Example: instance 0 has tasks that end in 20 and 5 minutes, instance 1 one that ends in 10, and instance 2 also runs a
+service. Instance 3 is idle, and how long the task on instance 4 takes is unknown. If each would take the run, instance
+1 is chosen, because it is empty first.
+
+>>> tasks = [(1200.0, 300.0), (600.0,), (60.0,), (), (math.inf,)]
+>>> in_order([InstanceWork(left_s, serves=number == 2) for number, left_s in enumerate(tasks)])
+[1, 0, 2]
 
 A suitable instance takes the run's tasks once it is empty, or allows a purchase of one that does once it is gone: it
 frees one instance, its vCPUs and its dollars, which must be the scarce limit. Tasks of batch runs there end by
@@ -16,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from argosy.catalogue.quotas import quota_key
 from argosy.market.cover import tasks_per_instance
@@ -31,6 +38,24 @@ from argosy.scheduler.turns.asks import batch_of, shunned_by
 MOST_TRIED = 8  # instances with service tasks whose possible moves are checked
 
 
+class InstanceWork(NamedTuple):
+    """The work on an instance, without daemons."""
+
+    left_s: tuple[float, ...]  # of each task of a batch run, seconds until it should end; infinite = unknown
+    serves: bool = False  # whether tasks of services run there
+
+
+def in_order(works: Sequence[InstanceWork]) -> list[int]:
+    """The instances in the order in which they are empty, those with service tasks last. Idle instances and those with
+    a task of unknown duration are left out."""
+    busy = sorted(
+        (each.serves, max(0.0, max(each.left_s, default=0.0)), number)
+        for number, each in enumerate(works)
+        if each.left_s or each.serves
+    )
+    return [number for _, seconds, number in busy if seconds < math.inf]
+
+
 @dataclass(slots=True)
 class DrainChoice:
     """The choice in one tick. row: an instance of that place, less that many attempts of each run."""
@@ -41,7 +66,7 @@ class DrainChoice:
     limits: OrderLimits
     _others: Supply | None = field(init=False, default=None)
     _runs: Mapping[int, Run] = field(init=False)  # by Run.number
-    _soonest: list[tuple[bool, float, int]] | None = field(init=False, default=None)  # the same for every run
+    _soonest: list[tuple[int, bool]] | None = field(init=False, default=None)  # and whether services are there
 
     def __post_init__(self) -> None:
         self._runs = {run.number: run for run in self.market.moment.state.runs.values()}
@@ -49,11 +74,12 @@ class DrainChoice:
     def candidates(self, batch: Batch) -> Iterator[int]:
         """Places of the suitable instances, in order of when they are empty; those with service tasks last. batch:
         one task."""
-        if self._soonest is None:
-            self._soonest = sorted((*self._empty_in(each), where) for where, each in enumerate(self.instances))
+        if self._soonest is None:  # the same for every run
+            works = [self._work(each) for each in self.instances]
+            self._soonest = [(where, works[where].serves) for where in in_order(works)]
         tried = 0
-        for serves, seconds, where in self._soonest:
-            if math.isinf(seconds) or tried >= MOST_TRIED:
+        for where, serves in self._soonest:
+            if tried >= MOST_TRIED:
                 return
             tried += serves
             helps = self.room(where, batch) or self._opens(where, batch)
@@ -77,21 +103,21 @@ class DrainChoice:
                 found[number] = count
         return found
 
-    def _empty_in(self, instance: Instance) -> tuple[bool, float]:
-        """Whether service tasks are there, and in how many seconds the last other task should end; infinite if none
-        runs there or a duration is unknown."""
+    def _work(self, instance: Instance) -> InstanceWork:
+        """A task of a suspended run has an unknown duration."""
         table, now = self.market.moment.state.attempts, self.market.moment.now
-        longest, serves = -math.inf, False
+        left_s: list[float] = []
+        serves = False
         for row in table.on_instance(instance.id):
             run, started_at = self._runs.get(int(table["run"][row])), float(table["started_at"][row])
             if run is None:
-                return False, math.inf
-            if run.terms.serves:
+                left_s.append(math.inf)
+            elif run.terms.serves:
                 serves = serves or not run.is_daemon
             else:
                 past = now - started_at if started_at else 0.0
-                longest = max(longest, run.expected_seconds(self.market.moment.policy.attempt_s) - past)
-        return serves, max(0.0, longest) if serves or longest > -math.inf else math.inf
+                left_s.append(run.expected_seconds(self.market.moment.policy.attempt_s) - past)
+        return InstanceWork(tuple(left_s), serves)
 
     def _opens(self, where: int, batch: Batch) -> bool:
         """Whether an instance that takes one may be bought once this instance is gone."""
