@@ -17,17 +17,21 @@ try:
     from stacks.deployment import build
     from stacks.given import settings_of
     from stacks.offers import offers_for
+    from stacks.runner import FAILED, build_for_deployment
 except ModuleNotFoundError as missing:
     sys.exit(f"{missing}. Type: python3 -m venv .venv && .venv/bin/pip install -r requirements.txt")
 
 
 def main(app: cdk.App) -> int:
-    """Write the templates; 2 when the settings are faulty."""
+    """Write the templates; 1 when the runner cannot be built for a deployment, 2 when the settings are faulty."""
     try:
         settings = settings_of(app, offers_for(app))
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
+    if app.node.try_get_context("bundle") != "source" and not build_for_deployment():
+        print(FAILED, file=sys.stderr)
+        return 1
     build(app, settings)
     if app.node.try_get_context("nag") == "true":
         import cdk_nag  # a second of loading that only the check needs

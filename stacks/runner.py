@@ -1,14 +1,18 @@
 """The runner as an asset, which an instance's boot script fetches by its digest.
 
-The runner is the init of every container (containers/runner). `make runner` builds it for both architectures. Without
-it a template can still be written, compared and destroyed; publishing such a template's assets fails with the command
-to type.
+The runner is the init of every container (containers/runner). `make runner` builds it for both architectures, and so
+does the app where the CDK's command deploys. Without it a template can still be written, compared and destroyed;
+publishing such a template's assets (`cdk deploy --app cdk.out`) fails with the command to type.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +26,16 @@ from argosy.settings.settings import Settings
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "build" / "runner"
 FOLDERS = {"x86_64": "amd64", "arm64": "arm64"}  # the catalogue's name of an architecture: as Go names it
+SOURCES = (
+    "containers/runner/*.go",
+    "containers/runner/go.mod",
+    "containers/runner/build.sh",
+    "requirements/runner.txt",
+)
+BUILD = ROOT / "containers" / "runner" / "build.sh"
+DEPLOYS = {"deploy", "watch", "publish-assets"}  # commands of the CDK that publish the runner
 NOT_BUILT = "The runner, the init of every container, is not built: type `make runner`, then deploy."
+FAILED = "The runner, the init of every container, could not be built (above is why), and nothing was deployed."
 NO_DIGEST = "0" * 64  # of a runner that is not built: no file has it
 
 
@@ -79,3 +92,51 @@ class Runner(Construct):
             service="s3", region="", account="", resource=place.bucket_name, resource_name=place.object_key
         )
         return Published(place.http_url, arn, stack.region, NO_DIGEST)
+
+
+def is_current(folder: Path = BUILT) -> bool:
+    """Whether the runner is newer than what it is built from, as `make` judges it."""
+    made = folder / "arm64" / "argosy-runner"
+    changed = max(each.stat().st_mtime for pattern in SOURCES for each in ROOT.glob(pattern))
+    return made.is_file() and made.stat().st_mtime >= changed
+
+
+def deploys(commands: Sequence[Sequence[str]]) -> bool:
+    """Whether one of these command lines is the CDK's, with a command that publishes assets."""
+    return any(
+        Path(word).stem == "cdk" and not DEPLOYS.isdisjoint(words[place + 1 :])
+        for words in commands
+        for place, word in enumerate(words)
+    )
+
+
+def build_for_deployment() -> bool:
+    """Build the runner if a command of the CDK that deploys has started this process; False if that fails."""
+    if is_current() or not deploys([*_ancestors(os.getppid())]):
+        return True
+    environment = os.environ | {"RUNNER_PYTHON": sys.executable}
+    return subprocess.run([BUILD], env=environment, stdout=sys.stderr, check=False).returncode == 0
+
+
+def _ancestors(process: int) -> Iterator[list[str]]:
+    """The command lines of this process and of those above it: the CDK tells its app no command."""
+    try:
+        while process > 1:
+            words, process = _of_proc(process) if sys.platform == "linux" else _of_ps(process)
+            yield words
+    except (OSError, ValueError):  # of another user, or there is no `ps`
+        return
+
+
+def _of_proc(process: int) -> tuple[list[str], int]:
+    """A command line, and the parent's number. Raises OSError."""
+    entry = Path("/proc", str(process))
+    parent = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+    return (entry / "cmdline").read_bytes().decode(errors="replace").split("\0"), int(parent)
+
+
+def _of_ps(process: int) -> tuple[list[str], int]:
+    """The same where there is no /proc. Raises OSError and ValueError."""
+    asked = ["ps", "-o", "ppid=,args=", "-p", str(process)]
+    parent, *words = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+    return words, int(parent)

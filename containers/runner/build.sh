@@ -1,12 +1,14 @@
 #!/bin/sh
 # Builds the runner into build/runner/{amd64,arm64}/argosy-runner: one static file for each architecture.
 #   containers/runner/build.sh      from .venv, which has the certificates; `make runner` calls it
+#   RUNNER_PYTHON=/path/to/python containers/runner/build.sh      with those of that Python, as `cdk deploy` does
 #
 # Go is the one on PATH if it is new enough, else that of PyPI, in .venv-runner. GO=/path/to/go names another. The same
 # Go gives the same bytes: neither this folder's name nor the time nor a revision is in them.
 set -eu
 cd "$(dirname "$0")/../.."
 target=build/runner
+python=${RUNNER_PYTHON:-.venv/bin/python}
 unset GOFLAGS GOROOT GOARCH GOOS
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOPROXY=off GOWORK=off GOENV=off GOAMD64=v1 GOARM64=v8.0
 export GOCACHE="${GOCACHE:-$PWD/$target/cache}"
@@ -32,7 +34,7 @@ source=$target/source
 rm -rf "$source"
 mkdir -p "$source"
 cp containers/runner/*.go containers/runner/go.mod "$source"
-cp "$(.venv/bin/python -c 'import certifi; print(certifi.where())')" "$source/roots.pem"
+cp "$("$python" -c 'import certifi; print(certifi.where())')" "$source/roots.pem"
 
 echo "Building the runner with $("$go" env GOVERSION) (the first time takes a minute)." >&2
 # It runs on Linux alone, but is built anywhere.
@@ -45,7 +47,7 @@ for architecture in amd64 arm64; do
     mv "$target/$architecture/argosy-runner.part" "$target/$architecture/argosy-runner"
 done
 rm -rf "$source"
-.venv/bin/python -c '
+"$python" -c '
 import hashlib, sys
 for path in sys.argv[1:]:
     print(hashlib.sha256(open(path, "rb").read()).hexdigest(), path)

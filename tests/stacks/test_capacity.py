@@ -16,7 +16,7 @@ import pytest
 from argosy.catalogue.lookup import ECS_RESERVED_MEMORY_MIB, load_catalogue
 from argosy.settings.settings import OTHER_RESOURCES, Settings, load_settings
 from stacks.boot import USER_DATA
-from stacks.runner import NO_DIGEST, NOT_BUILT, Runner
+from stacks.runner import NO_DIGEST, NOT_BUILT, Runner, deploys
 from tests.stacks.templates import Template, text
 
 pytestmark = pytest.mark.stacks
@@ -227,6 +227,20 @@ def test_a_template_needs_no_built_runner_and_deploying_it_says_what_to_type(tmp
     done = subprocess.run(source["executable"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, NOT_BUILT + "\n")
     assert "`make runner`" in NOT_BUILT
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("node /x/node_modules/.bin/cdk deploy --all", True),
+        ("node /x/node_modules/aws-cdk/bin/cdk.js --profile me deploy", True),
+        ("node /x/node_modules/.bin/cdk diff", False),
+        ("bash deploy.sh", False),
+        ("npm exec deploy cdk ls", False),
+    ],
+)
+def test_the_runner_is_built_under_commands_of_the_cdk_that_publish_it(line: str, expected: bool) -> None:
+    assert deploys([["sh", "-c", "exec"], line.split()]) is expected
 
 
 def test_a_built_runner_is_published_and_named_by_its_digest(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
@@ -15,6 +16,8 @@ from typing import Any
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+
+from stacks.runner import FAILED
 
 ROOT = Path(__file__).resolve().parents[2]
 NPM = shutil.which("npm")
@@ -101,22 +104,29 @@ def test_diff_and_destroy_need_nothing_that_is_built(clone: Clone) -> None:
     assert destroyed.returncode == 0, destroyed.stderr
 
 
-def test_deploy_says_what_it_needs_before_anything_is_made_and_then_publishes_it(clone: Clone, aws: str) -> None:
+def test_deploy_builds_the_runner_and_publishes_it_or_makes_nothing(clone: Clone, aws: str) -> None:
     """moto's CloudFormation takes no template by the address that the CDK gives: the last call is the change set's."""
-    refused = clone.type("npx cdk deploy --require-approval never")
+    assert not (clone.folder / "build" / "runner").exists()  # diff, synth, ls and destroy have built nothing
+    refused = clone.type("npx cdk deploy --require-approval never", GO="/none/go")
     assert refused.returncode != 0
-    assert "is not built: type `make runner`, then deploy." in refused.stdout + refused.stderr
+    assert "/none/go is no Go from 1.25 on.\n" + FAILED in refused.stdout + refused.stderr
     assert client_of(aws, "cloudformation").list_stacks()["StackSummaries"] == []
-    assert not (clone.folder / "build" / "runner").exists()
-    runner = clone.folder / "build" / "runner" / "amd64" / "argosy-runner"
-    runner.parent.mkdir(parents=True)
-    runner.write_text("stands for what `make runner` builds")
-    done = clone.type("npx cdk deploy --require-approval never")
+    done = clone.type("npx cdk deploy --require-approval never", GOCACHE=go_cache())
     said = done.stdout + done.stderr
+    assert said.count("Building the runner with go1.") == 1
     assert "success: Published Cell/Runner/amd64" in said
     assert "success: Published argosy Template" in said
     assert "creating CloudFormation changeset" in said
+    runner = clone.folder / "build" / "runner" / "amd64" / "argosy-runner"
+    assert runner.read_bytes().startswith(b"\x7fELF")
+    template = (clone.folder / "cdk.out" / "argosy.template.json").read_text()
+    assert hashlib.sha256(runner.read_bytes()).hexdigest() in template
     assert any({"argosy/handlers.py", "numpy/__init__.py"} <= names for names in published_zips(aws))
+
+
+def go_cache() -> str:
+    """This checkout's compiled packages, if `make runner` has left them: else the build compiles for a minute."""
+    return str(ROOT / "build" / "runner" / "cache")
 
 
 def published_zips(endpoint: str) -> Iterator[set[str]]:
