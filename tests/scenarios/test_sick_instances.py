@@ -114,9 +114,17 @@ def test_tasks_on_a_draining_instance_may_end_by_themselves_and_nothing_new_is_p
     cluster.ecs.update_container_instances_state(
         cluster="argosy", containerInstances=[arn_of(cluster, drained)], status="DRAINING"
     )
+    assert until(cluster, lambda: seen(cluster, drained) is InstanceStatus.DRAINING, 130.0) <= 130.0  # the next sweep
     cluster.run_to_rest()
     record = cluster.record()
     assert (record.status, record.attempts) == (RunStatus.SUCCEEDED, 4)
+
+
+def seen(cluster: Controlled, instance_id: str) -> InstanceStatus:
+    """As `argosy cluster` shows it."""
+    state = cluster.controllers[0].state
+    assert state is not None
+    return state.instances[instance_id].status
 
 
 def test_an_instance_that_drains_for_an_hour_is_emptied_and_let_go() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,14 @@ def test_passrole_names_exact_roles_and_the_service_they_go_to(home: Template) -
         ("Api", "scheduler.amazonaws.com", f"{ROLE}-schedules"),
         *((who, "ec2.amazonaws.com", f"{ROLE}-instance-*") for who in ("Watchdog", "TeardownWait")),
     }
+
+
+def test_the_way_to_a_secret_on_the_scope_page_is_the_role_that_tasks_have(home: Template) -> None:
+    """Another role in a definition of one's own could not be passed."""
+    page = Path(__file__).parents[2] / "docs" / "concepts" / "scope.md"
+    (line,) = [each for each in page.read_text(encoding="utf-8").splitlines() if each.startswith("| secrets in specs")]
+    assert "give `<prefix>-task` a policy for the secret" in line
+    assert "argosy-task" in {each.get("RoleName") for each in home.of_type("AWS::IAM::Role").values()}
 
 
 def test_no_right_is_a_wildcard_of_actions(home: Template, wide: dict[str, Template]) -> None:

@@ -527,6 +527,25 @@ def test_images_have_what_local_mode_and_the_docker_engine_need() -> None:
         assert "STOPSIGNAL SIGTERM" in lines
 
 
+@pytest.mark.parametrize(
+    ("image", "target"),
+    [
+        ("digits", "demo-containers"),
+        ("recommender", "images-test"),
+        ("tensorflow-benchmark", "images-test"),
+        ("tensorflow-inference", "images-test"),
+    ],
+)
+def test_a_readme_says_that_its_image_is_built_where_a_make_target_builds_it(image: str, target: str) -> None:
+    page = " ".join((ROOT / "containers" / image / "README.md").read_text().split())
+    assert f"`make {target}`" in page
+    for claim in re.findall(r"([^.;:]*) not been built", page):
+        assert "GPU flavour" in claim
+    run = re.search(rf"^{target}: .*\n(?:\t.*\n)+", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert run
+    assert ("demo --runtime" if image == "digits" else "$(IMAGES_TESTED)") in run.group()
+
+
 # --- a page for each package ------------------------------------------------------------------------------------------
 
 PACKAGES = sorted(path.parent for path in (ROOT / "controller/argosy").glob("*/__init__.py"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from botocore.exceptions import ClientError
 from tests.fakes.serving import front
 from tests.fakes.signing import send
 
+GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "local-mode.md"
 STARTED = datetime(2026, 11, 21, 6, 40, 17, 250000, UTC)
 
 
@@ -95,6 +97,14 @@ def test_a_request_that_no_model_should_see_is_refused_with_awss_code(target: st
     with front(Ecs()) as clients:
         reply = _post(clients.endpoint, target, body)
     assert (reply.status_code, reply.json()["__type"]) == (400, code)
+
+
+def test_a_service_of_ecs_is_refused_with_a_sentence_that_the_guide_has_too() -> None:
+    with front(Ecs()) as clients:
+        reply = _post(clients.endpoint, "CreateService", b'{"serviceName": "web"}')
+    sentence = "The embedded AWS does not offer CreateService."
+    assert (reply.status_code, reply.json()) == (400, {"__type": "InvalidAction", "message": sentence})
+    assert f"`{sentence}`" in " ".join(GUIDE.read_text(encoding="utf-8").split())
 
 
 def test_unknown_members_of_a_request_are_ignored_as_aws_does() -> None:
