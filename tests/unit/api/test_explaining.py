@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.api.waiting.explanation import explain_run
+from argosy.cli.runs.explain import lines_of
 from argosy.model.events import PoolShort
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
@@ -116,6 +117,28 @@ def test_the_market_shows_only_what_the_run_may_buy() -> None:
     on_demand = state_with(submitted(capacity={"purchase": "on-demand"}), prepared(), fleet())
     assert [explained(state)["market"]["instances"] for state in (spot, on_demand)] == [1, 1]
     assert explained(on_demand)["market"]["fits"] == 1
+
+
+def test_it_says_which_source_moved_the_price_of_the_next_instance() -> None:
+    def price_of(**known: float) -> dict[str, Any]:
+        state = state_with(submitted(tasks=4), prepared(), fleet())
+        (pool,) = state.pools.values()
+        state.pools[pool.key] = replace(pool, **known)  # type: ignore[arg-type]
+        return explained(state)["nextPrice"]  # type: ignore[no-any-return]
+
+    quiet = price_of()
+    assert quiet["interruptionsFrom"] == "advisor"
+    assert quiet["countedUsdPerHour"] > quiet["usdPerHour"]
+    hit = price_of(account_interruptions=20.0, account_hours=100.0)
+    assert (hit["usdPerHour"], hit["interruptionsFrom"]) == (quiet["usdPerHour"], "account")
+    assert hit["countedUsdPerHour"] > quiet["countedUsdPerHour"]
+    (line,) = [each for each in lines_of(explained(state_with(submitted(), prepared(), fleet()))) if "cheapest" in each]
+    assert line.endswith("interruptions an hour, by AWS's Spot Instance Advisor)")
+    own = price_of(instance_hours=400.0, rate_at=NOW)
+    assert own["interruptionsFrom"] == "own"
+    assert own["countedUsdPerHour"] < quiet["countedUsdPerHour"]
+    on_demand = state_with(submitted(capacity={"purchase": "on-demand"}), prepared(), fleet())
+    assert explained(on_demand)["nextPrice"] is None
 
 
 def test_the_deployments_own_patience_decides_what_is_still_coming() -> None:

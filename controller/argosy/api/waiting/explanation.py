@@ -15,10 +15,10 @@ from argosy.api.waiting.line_position import line_position, not_in_line, positio
 from argosy.market.cover import tasks_per_instance
 from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
-from argosy.market.offers import assumed_rates, offers_of
+from argosy.market.offers import assumed_rates, offers_of, rate_source
 from argosy.market.progress import progress_of
 from argosy.model.moment import Moment
-from argosy.model.pools import Offer, as_registered
+from argosy.model.pools import Offer, Purchase, as_registered
 from argosy.model.runs import CANCELLING, Run
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
@@ -79,6 +79,7 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
         "coming": answers.soon.to_json(),
         "market": answers.market.to_json(),
         "purchase": purchase_now(run, moment),
+        "nextPrice": _next_price(moment, run) if pending else None,
         "assumedRates": _assumed_rates(moment, run) if pending else None,
         "lastOrder": last_order.to_json() if last_order.at else None,
         "standing": _standing(moment, run, answers, verdict),
@@ -93,14 +94,35 @@ def explain_run(moment: Moment, run: Run, index: int | None = None, switched_off
 def next_pool(moment: Moment, run: Run) -> dict[str, Any] | None:
     """Where an instance for one more of its tasks would be bought now, at prices that include what is known of
     interruptions; None = nowhere."""
+    offer = _next_offer(moment, run)
+    if offer is None:
+        return None
+    return {"instanceType": offer.instance_type, "availabilityZone": offer.zone, "purchase": offer.purchase.value}
+
+
+def _next_offer(moment: Moment, run: Run) -> Offer | None:
     moment = replace(moment, catalogue=as_registered(moment.catalogue, moment.state.pools.values()))
     batch = replace(batch_of(moment, run, math.inf, shunned_by(moment.state), purchases(run, moment)), count=1)
     offers = MarketView(moment, {}).offers
     able = [pair for pair in zip(offers, tasks_per_instance(batch, offers).tolist(), strict=True) if pair[1]]
     if not able:
         return None
-    offer = min(able, key=lambda pair: pair[0].effective / pair[1])[0]
-    return {"instanceType": offer.instance_type, "availabilityZone": offer.zone, "purchase": offer.purchase.value}
+    return min(able, key=lambda pair: pair[0].effective / pair[1])[0]
+
+
+def _next_price(moment: Moment, run: Run) -> dict[str, Any] | None:
+    """What the next spot instance for one of its tasks costs, what Argosy counts it at, and what moved that price."""
+    offer = _next_offer(moment, run)
+    if offer is None or offer.purchase is not Purchase.SPOT:
+        return None
+    return {
+        "instanceType": offer.instance_type,
+        "availabilityZone": offer.zone,
+        "usdPerHour": offer.price_usd_per_hour,
+        "countedUsdPerHour": offer.effective,
+        "interruptionsPerHour": offer.interruption_rate,
+        "interruptionsFrom": rate_source(moment.state.pools[offer.pool], moment.now, moment.policy),
+    }
 
 
 def _assumed_rates(moment: Moment, run: Run) -> str | None:

@@ -136,6 +136,7 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         lines += _supply("Instances on order", reply["coming"])
         lines += _supply("Instances that could be bought (when empty)", reply["market"])
         lines += _last_order(reply.get("lastOrder"))
+        lines += _next_price(reply.get("nextPrice"))
         lines += [each] if (each := reply.get("assumedRates")) else []
     if (task := reply["task"]) is not None:
         back_off = f", in back-off for {task['backOffSeconds']} s" if task["backOffSeconds"] else ""
@@ -164,6 +165,25 @@ def _device(device: Mapping[str, Any]) -> str:
         return "is idle" if device["mode"] == "IDLE" else "belongs to one task"
     taken, total = ((device["totalMib"] - less) / 1024 for less in (device["freeMib"], 0))
     return f"is shared by {counted(device['tasks'], 'task')} ({taken:.1f} of {total:.1f} GiB taken)"
+
+
+# By the source of a rate of interruptions, as `argosy prices` has it.
+_SOURCES = {
+    "own": "by what Argosy counted",
+    "account": "by this account's record in EC2 Capacity Manager",
+    "advisor": "by AWS's Spot Instance Advisor",
+    "none": "assumed, as no source has a rate",
+}
+
+
+def _next_price(price: Mapping[str, Any] | None) -> list[str]:
+    """What the risk of an interruption adds to the price of the next instance, and which source says so."""
+    if price is None:
+        return []
+    place = f"{price['instanceType']} in {price['availabilityZone']}"
+    rate = f"{price['interruptionsPerHour']:.2g} interruptions an hour, {_SOURCES[price['interruptionsFrom']]}"
+    cost = f"{price['usdPerHour']:.4f} USD/h, counted as {price['countedUsdPerHour']:.4f}"
+    return [f"the cheapest spot instance for it, {place}: {cost} ({rate})"]
 
 
 def _purchase(purchase: Mapping[str, Any]) -> str:
