@@ -26,6 +26,7 @@ from tests.scenarios.controlled import Controlled
 TICKS = 3
 WORDS = "as AWS words it"
 OTHER_REASONS = ("maxInstances", "no fleets yet", "ordered instances", "did not arrive", "on their way", "starts with")
+EC2_CALLS = ("modify_fleet", "describe_fleets", "create_fleet", "describe_instances")
 ECS_CALLS = ("run_task", "register_task_definition", "describe_task_definition")
 OF_EC2 = json.loads(files("argosy.emulator.ec2").joinpath("error_codes.json").read_text(encoding="utf-8"))
 SESSION = Session(Tools(), Connection())
@@ -44,8 +45,7 @@ ONE_OF_EACH = (
 
 def all_cases() -> Iterator[tuple[str, str, str]]:
     for code in KIND_OF:
-        yield "ec2", "modify_fleet", code
-        yield "ec2", "describe_fleets", code
+        yield from (("ec2", call, code) for call in EC2_CALLS)
     for call in ECS_CALLS:
         codes = [shape.name for shape in operations("ecs")[call].error_shapes]
         yield from (("ecs", call, code) for code in codes)
@@ -66,7 +66,7 @@ def check(service: str, call: str, code: str) -> None:
     cluster = Controlled(zones=("us-east-1a",), max_instances=2)
     client = refusing(cluster, service)
     client.answers[call] = code, WORDS
-    cluster.submit(12)
+    cluster.submit(12, **({"capacity": {"purchase": "on-demand"}} if call == "create_fleet" else {}))
     cluster.tick()
     refused_for = int(bool(client.refused))
     while refused_for < 12 and not cluster.record().status_reason:
@@ -98,11 +98,9 @@ def test_the_table_names_at_least_forty_codes_and_each_is_classed_as_its_source_
 @pytest.mark.parametrize(
     ("service", "call", "code"),
     [
-        *(
-            ("ec2", "modify_fleet", code)
-            for code in (*ONE_OF_EACH, "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded")
-        ),
-        ("ec2", "describe_fleets", "UnauthorizedOperation"),
+        *(("ec2", "modify_fleet", code) for code in ONE_OF_EACH),
+        *(("ec2", call, "UnauthorizedOperation") for call in ("describe_fleets", "create_fleet")),
+        ("ec2", "create_fleet", "VcpuLimitExceeded"),
         ("ecs", "run_task", NO_CLUSTER),
         *(("ecs", call, code) for call in ECS_CALLS for code in ("AccessDeniedException", "RequestTimeTooSkewed")),
     ],

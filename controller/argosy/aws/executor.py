@@ -8,6 +8,7 @@ DescribeTasks, only for the health of their containers.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -68,6 +69,7 @@ VERIFY_SHARE = 0.7  # of it, after which no further look-up begins
 CLOSE_SHARE = 0.8  # of it, after which no run is closed, nor any further part of a manifest written
 VERIFICATIONS = 100  # between two renewals of the lease
 
+log = logging.getLogger(__name__)
 A = TypeVar("A")
 
 
@@ -139,6 +141,7 @@ class AwsExecutor:
             for action in actions
             if not isinstance(action, _KINDS)
         ]
+        _log_refusals(events)
         return events
 
     def _stop(self, actions: Sequence[Action], deadline: float) -> Iterator[Event]:
@@ -239,6 +242,13 @@ class AwsExecutor:
         with ThreadPoolExecutor(min(self._threads * cells, len(work))) as pool:
             for events in pool.map(partial(shielded, do=do), work):
                 yield from events
+
+
+def _log_refusals(events: Iterable[Event]) -> None:
+    """Not every action has a run that shows why it failed: each reason once, in AWS's words."""
+    failed = [each for each in events if isinstance(each, NotCarriedOut) and (each.about or each.key)]
+    for reason in dict.fromkeys(each.reason for each in failed if not each.passing and each.reason != TIME_WAS_UP):
+        log.warning("%s", reason)
 
 
 def _of(kind: type[A], actions: Iterable[Any]) -> Iterator[A]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 
 from argosy import layout
 from argosy.aws.cell import TIME_WAS_UP, Cell
-from argosy.aws.errors import AWS_ERRORS
+from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.model.arns import cell_of
 from argosy.model.events import Event, NotCarriedOut
 from argosy.model.failure_texts import FailuresRead, ReadFailures
 from argosy.model.redaction import last_lines
 
+log = logging.getLogger(__name__)
 EVENTS, CHARACTERS = 5, 200  # the last events may be blank; kept of a line
 
 
@@ -36,6 +38,9 @@ class FailureLogs:
             reply = cell.logs.get_log_events(
                 logGroupName=self._group, logStreamName=stream, startFromHead=False, limit=EVENTS
             )
-        except AWS_ERRORS:
+        except AWS_ERRORS as error:
+            fault = classify(error)
+            if fault.kind is not FailureKind.NOT_FOUND:  # a task may have written nothing
+                log.warning("the log of %s cannot be read: %s", task_arn, fault.text)
             return ""
         return last_lines("\n".join(each["message"] for each in reply["events"]), 1, CHARACTERS)

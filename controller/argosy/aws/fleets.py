@@ -177,8 +177,8 @@ class AwsFleets:
         if fault.kind in (FailureKind.THROTTLED, FailureKind.IN_DOUBT):
             return [NotCarriedOut(fault.text)]
         if len(instance_ids) == 1:
-            log.warning("%s could not be terminated: %s", instance_ids[0], fault.text)
-            return [NotCarriedOut(f"{instance_ids[0]}: {fault.text}", about=Subject(What.TERMINATE, instance_ids[0]))]
+            reason = f"{instance_ids[0]} could not be terminated: {fault.text}"
+            return [NotCarriedOut(reason, about=Subject(What.TERMINATE, instance_ids[0]))]
         middle = len(instance_ids) // 2
         halves = instance_ids[:middle], instance_ids[middle:]
         return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]
@@ -198,7 +198,9 @@ class AwsFleets:
                 for record in page.get("HistoryRecords", ())
             ]
         except AWS_ERRORS as error:
-            return NotCarriedOut(f"{action.pool}: its history could not be read: {_heard(cell, error).text}")
+            reason = f"{action.pool}: its history could not be read: {_heard(cell, error).text}"
+            log.warning("%s", reason)
+            return NotCarriedOut(reason)
         return HistoryRead(pool.key, latest_shortage(pool.key, records))
 
     def fleets(self, cell: Cell, now: float, check_time: CheckTime = lambda: None) -> Iterator[FleetSeen]:
@@ -330,7 +332,8 @@ def _failed_checks(cell: Cell, check_time: CheckTime) -> Mapping[str, str] | Non
                 for each in page["InstanceStatuses"]:
                     if (each.get(member) or {}).get("Status") == "impaired":
                         found.setdefault(str(each["InstanceId"]), []).append(name)
-    except AWS_ERRORS:
+    except AWS_ERRORS as error:
+        log.warning("the status checks of %s cannot be read: %s", cell.name, classify(error).text)
         return None
     return {name: f"EC2's {' and '.join(checks)} status check failed" for name, checks in found.items()}
 

@@ -76,7 +76,7 @@ def _sentence(uri: str, error: Exception) -> str:
     if fault.kind is FailureKind.NOT_FOUND:
         return f"{uri} does not exist"
     if fault.kind is FailureKind.ACCESS_DENIED:
-        return f"Argosy has no permission to read {uri}"
+        return f"Argosy has no permission to read {uri}: {fault.text}"
     return f"{uri} could not be read: {fault.text}"
 
 

@@ -17,8 +17,9 @@ from argosy.market.daemons import daemons_of
 from argosy.market.fallback import purchases
 from argosy.market.offers import assumed_rates, offers_of, rate_source
 from argosy.market.progress import progress_of
+from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
-from argosy.model.pools import Offer, Purchase, as_registered
+from argosy.model.pools import Offer, as_registered
 from argosy.model.runs import CANCELLING, Run
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
