@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from argosy.api.waiting.explanation import explain_run
 from argosy.catalogue.lookup import load_catalogue
+from argosy.emulator.readings import PULL_TOLD
 from argosy.model.moment import Moment
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
@@ -22,8 +22,7 @@ either_reading = pytest.mark.parametrize("tells_pulls", [False, True], ids=["tol
 
 def cluster_with(course: Callable[[dict[str, Any], Any], TaskBehaviour], tells_pulls: bool = False) -> Controlled:
     cluster = Controlled(zones=("us-east-1a",))
-    usual = cluster.world.agent_behaviour
-    cluster.world.agent_behaviour = lambda instance: replace(usual(instance), tells_pulls=tells_pulls)
+    cluster.world.readings |= {PULL_TOLD} if tells_pulls else set()
     cluster.world.workload = course
     return cluster
 

@@ -25,6 +25,7 @@ ROOM_BACK_EARLY = "room-back-at-desired-stopped"
 QUEUE_STUCK = "agent-queue-stuck"
 PULL_SURVIVES = "pull-survives-stop"
 DOCKER_BLOCKS = "docker-restart-blocks"
+PULL_TOLD = "pull-told-at-once"
 
 READINGS: Mapping[str, Reading] = MappingProxyType(
     {
@@ -61,6 +62,10 @@ READINGS: Mapping[str, Reading] = MappingProxyType(
         DOCKER_BLOCKS: Reading(
             "Restarting Docker in user data takes 180 s, and the instance joins without the runner's attribute.",
             "aws/amazon-ecs-agent#1707",
+        ),
+        PULL_TOLD: Reading(
+            "ECS shows pullStartedAt while the pull runs, and not only once the task is RUNNING or STOPPED.",
+            "ECS API reference, Task",
         ),
     }
 )

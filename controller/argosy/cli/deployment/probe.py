@@ -35,6 +35,8 @@ OBSERVED = {
     " instance while it stops",
     "agent-queue-stuck": "a task that stays PENDING behind one that stops decides: its `pullStartedAt`",
     "pull-survives-stop": "a task that is stopped during a long pull decides: how long its next start takes",
+    "pull-told-at-once": "the first task whose image takes minutes to pull decides: its `pullStartedAt` while it is"
+    " PENDING",
 }
 
 

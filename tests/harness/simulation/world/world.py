@@ -14,7 +14,7 @@ from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.elbv2 import TargetGroupsModel
-from argosy.emulator.readings import DOCKER_BLOCKS, PULL_SURVIVES
+from argosy.emulator.readings import DOCKER_BLOCKS, PULL_SURVIVES, PULL_TOLD
 from argosy.emulator.region import AwsRegion, counted_ids
 from tests.harness.simulation.world.agent import AgentBehaviour, VirtualAgent
 from tests.harness.simulation.world.timeline import Timeline
@@ -160,7 +160,8 @@ class World:
     def _as_read(self, behaviour: AgentBehaviour) -> AgentBehaviour:
         if DOCKER_BLOCKS in self.readings:
             behaviour = replace(behaviour, register_s=behaviour.register_s + DOCKER_BLOCKS_S, attributes={})
-        return replace(behaviour, pulls_go_on=PULL_SURVIVES in self.readings)
+        pulls_go_on, tells_pulls = PULL_SURVIVES in self.readings, PULL_TOLD in self.readings
+        return replace(behaviour, pulls_go_on=pulls_go_on, tells_pulls=tells_pulls)
 
     def _boot(self, instance: Ec2Instance) -> None:
         agent = VirtualAgent(
