@@ -11,10 +11,22 @@ from argosy.lifecycle import dependencies
 from argosy.model.attempts import StopCause
 from argosy.model.runs import Run
 from argosy.model.tasks import TaskStatus
-from tests.mutations.catalogue import Patch, planted, scenario
+from tests.fakes.trials import SMALL, SMALL_JOB
+from tests.mutations.catalogue import Patch, planned, planted, scenario
 from tests.mutations.planted_once_missed import reworded
 
 WAITING, SCENARIOS = "dependency", "tests.scenarios.test_dependencies"
+FIRST = replace(
+    SMALL_JOB, run_id="first-270115-080000-aaaa", spec={**SMALL_JOB.spec, "array": {"size": 16}}, tasks=16, faulty=0.3
+)
+SECOND = replace(
+    FIRST,
+    run_id="second-270115-080000-bbbb",
+    spec={**FIRST.spec, "dependsOn": [{"run": FIRST.run_id, "type": "N_TO_N", "on": "success"}]},
+    faulty=0.0,
+)
+PAIR = replace(SMALL, jobs=(FIRST, SECOND))
+"""Task by task, and in some ticks one task of the first run fails and another one succeeds."""
 
 
 @planted("nothing waits for the end of a whole run", WAITING)
@@ -97,12 +109,7 @@ def dependencies_are_dropped_half_way(patch: Patch) -> None:
     patch.setattr(dependencies, "_follow", follow)
 
 
-@planted(
-    "a task is cancelled because the counterpart of another one failed",
-    check=scenario(
-        SCENARIOS, "test_with_n_to_n_the_tasks_whose_dependency_fails_are_cancelled_and_the_others_run", True
-    ),
-)
+@planted("a task is cancelled because the counterpart of another one failed", check=planned(PAIR))
 def one_failure_cancels_its_neighbours(patch: Patch) -> None:
     each = "statuses[rows] != TaskStatus.SUCCEEDED.value"
     reworded(patch, dependencies._follow, f"fails = ({each})", f"fails = np.full(len(rows), ({each}).any())")

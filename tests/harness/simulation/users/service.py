@@ -7,6 +7,7 @@ alone until it has reached its target and for some minutes more. Then it is dele
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ ALIKE = 0.3  # share of later revisions that differ from an earlier one only in 
 LEAVES = 0.15  # share of trials in which it is deleted once without its tasks
 STAYS_FROZEN = 0.2  # share of trials in which no user thaws it
 MOST_ROLLBACKS = 3  # that its user asks for
-ENDS_BADLY = 0.3  # share of trials in which the last revision is broken, and no user changes it
+ENDS_BADLY = 0.3  # share of trials in which the tasks of the last revision always fail before they are healthy
 SCALED = 0.4  # share of trials in which what was scaled is deployed again
 NUMBER = 1_000  # among the runs of the trial's users, for draws
 MOST_STEADY_S = 3600.0  # seconds for which it then continues
@@ -75,6 +76,8 @@ class TrialService:
         self._specs: dict[int, JSON] = {}
         """By revision."""
         self._broken: set[int] = set()
+        self._hopeless = 0
+        """The revision whose tasks always fail; 0 = none."""
         self._left_alone_at = self._settled_at = self._stays_s = 0.0
         self._deleted = True
         self._update = self._drawn_update()
@@ -124,7 +127,7 @@ class TrialService:
         if not self._deleted and self._draw.share() >= STAYS_FROZEN:
             self._thaw()
         if not self._deleted and share(self._seed, "service ends badly") < ENDS_BADLY:
-            self._broken.add(self._revisions + 1)
+            self._hopeless = self._revisions + 1
             self._deploy_new()
 
     def ask(self) -> None:
@@ -184,7 +187,7 @@ class TrialService:
         self._revisions += 1
         number = self._revisions
         earlier = 1 + int((number - 1) * share(self._seed, "earlier", number))
-        if number > 1 and share(self._seed, "alike", number) < ALIKE:
+        if number > 1 and number != self._hopeless and share(self._seed, "alike", number) < ALIKE:
             self._specs[number] = {
                 **self._specs[earlier],
                 "service": {**self._specs[earlier]["service"], **self._desired()},
@@ -268,7 +271,7 @@ class TrialService:
         is_mute = is_broken and bool(self._health) and self._draw_health.share() < 0.5  # it runs, and never serves
         loops = not is_broken and share(self._seed, "loops", revision) < LOOPING
         form = to_json(parse_spec(self._specs[revision]))
-        return SimulatedJob(
+        its = SimulatedJob(
             "",
             form,
             max(1, form["service"]["desired"]),
@@ -281,6 +284,7 @@ class TrialService:
             unpullable=0.1 * (self._draw.share() < 0.2),
             clean=self._draw.share(),
         )
+        return replace(its, faulty=1.0, shortest_s=0.1, longest_s=0.9) if revision == self._hopeless else its
 
     def _scale(self) -> None:
         self._desk.change("ScaleEnvironment", desired=self._draw.number(0, MOST_DESIRED))

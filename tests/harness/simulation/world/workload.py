@@ -163,7 +163,7 @@ class Programs:
         return TEMPORARY if chance < RUNNER_FAILS else WRONG_REQUEST if chance < RUNNER_REFUSES else 1
 
     def _duration_s(self, job: SimulatedJob, key: AttemptKey) -> float:
-        if self._unlucky(job.hanging, "hang", key) or (job.serves and not self._unlucky(job.failing, "fail", key)):
+        if self._unlucky(job.hanging, "hang", key) or (job.serves and not self._fails(job, key)):
             return float("inf")
         if self._unlucky(job.instant, "instant", key):
             return 0.0
