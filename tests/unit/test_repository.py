@@ -552,6 +552,7 @@ PACKAGES = sorted(path.parent for path in (ROOT / "controller/argosy").glob("*/_
 ROOMS = sorted(
     path.parent for each in ("model", "scheduler") for path in (ROOT / "controller/argosy" / each).glob("*/__init__.py")
 )
+SIMULATION = ROOT / "tests/harness/simulation"
 HEADINGS = ["Question", "Entry points", "Invariants", "Reading order"]
 FILE_ENDINGS = ("py", "json", "jsonl", "yaml", "md", "lark", "toml", "csv")
 HALVES = {False: "What Lambda ships", True: "What users' machines run"}
@@ -628,6 +629,18 @@ def test_every_room_of_a_package_has_a_page_with_one_picture(package: Path) -> N
     assert sections(page)["Picture"].count("```") == 2
     folders = (package, package.parent, package.parent.parent)
     assert [each for each in names_in(page) if not any(leads_somewhere(each, folder) for folder in folders)] == []
+
+
+def test_every_room_of_the_simulation_has_a_page_that_leads_through_its_modules() -> None:
+    rooms = sorted(path.parent for path in SIMULATION.glob("*/__init__.py"))
+    assert len(rooms) > 1
+    for room in rooms:
+        page = page_of(room)
+        assert page.startswith(f"# {room.name}\n")
+        assert list(sections(page)) == ["Question", "Entry points", "Reading order"], room
+        assert sorted(in_reading_order(page)) == modules_below(room)
+        folders = (room, SIMULATION, ROOT / "controller")
+        assert [each for each in names_in(page) if not any(leads_somewhere(each, where) for where in folders)] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
