@@ -224,7 +224,7 @@ def test_an_instance_that_ec2_refuses_to_end_keeps_no_other_of_its_call_alive(co
     (refused,) = [event for event in events if isinstance(event, NotCarriedOut)]
     assert (refused.about, refused.reason.split(":")[:2]) == (
         Subject(What.TERMINATE, names[41]),
-        [names[41], f" {code}"],
+        [f"{names[41]} could not be terminated", f" {code}"],
     )
     assert len(ec2.calls) <= 15  # by halves: the calls have a pace
 
