@@ -97,7 +97,9 @@ FOUND = {
         test_a_rule_that_no_instance_meets_is_named""",
     "input: a policy that denies one call": """
         test_a_refusal_of_each_class_is_named_at_once_and_the_run_goes_on_afterwards
-        test_a_denied_call_for_which_no_run_waits_holds_none_up""",
+        test_a_denied_call_for_which_no_run_waits_holds_none_up
+        test_each_denied_call_is_shown_in_awss_words_and_nothing_that_costs_stays
+        test_every_call_that_the_controller_makes_is_in_one_of_the_tables""",
     "input: a quota of 0": "test_where_the_going_of_an_instance_does_not_help_none_is_emptied",
     "input: an image that never comes": """
         test_an_image_that_never_comes_ends_the_run_after_three_tries_of_thirty_minutes""",
