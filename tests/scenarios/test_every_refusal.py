@@ -27,7 +27,9 @@ TICKS = 3
 WORDS = "as AWS words it"
 OTHER_REASONS = ("maxInstances", "no fleets yet", "ordered instances", "did not arrive", "on their way", "starts with")
 EC2_CALLS = ("modify_fleet", "describe_fleets", "create_fleet", "describe_instances")
-ECS_CALLS = ("run_task", "register_task_definition", "describe_task_definition")
+ECS_CALLS = ("run_task", "register_task_definition", "describe_task_definition", "list_container_instances")
+S3_CALLS = ("put_object", "head_object", "list_objects_v2", "delete_object")  # before a run starts, and as it closes
+S3_CODES = ("AccessDenied", "SlowDown", "InternalError")
 OF_EC2 = json.loads(files("argosy.emulator.ec2").joinpath("error_codes.json").read_text(encoding="utf-8"))
 SESSION = Session(Tools(), Connection())
 KIND_OF = {code: kind for kind, codes in OF_EC2["codes"].items() for code in codes} | {
@@ -49,6 +51,7 @@ def all_cases() -> Iterator[tuple[str, str, str]]:
     for call in ECS_CALLS:
         codes = [shape.name for shape in operations("ecs")[call].error_shapes]
         yield from (("ecs", call, code) for code in codes)
+    yield from (("s3", call, code) for call in S3_CALLS for code in S3_CODES)
 
 
 def shown(cluster: Controlled) -> list[str]:
@@ -68,16 +71,18 @@ def check(service: str, call: str, code: str) -> None:
     client.answers[call] = code, WORDS
     cluster.submit(12, **({"capacity": {"purchase": "on-demand"}} if call == "create_fleet" else {}))
     cluster.tick()
-    refused_for = int(bool(client.refused))
+    refused_for, checked = int(bool(client.refused)), 0
     while refused_for < 12 and not cluster.record().status_reason:
         refused_for += bool(client.refused)
         cluster.tick()
         if refused_for > TICKS and not cluster.record().status_reason:
+            checked += 1
             for sentence in shown(cluster):
                 assert code in sentence, refused_for
                 assert WORDS in sentence
                 assert not [other for other in OTHER_REASONS if other in sentence]
     ended = cluster.record().status_reason
+    assert checked or ended
     assert not ended or code in ended
     client.answers.clear()
     cluster.run_to_rest()
@@ -102,7 +107,8 @@ def test_the_table_names_at_least_forty_codes_and_each_is_classed_as_its_source_
         *(("ec2", call, "UnauthorizedOperation") for call in ("describe_fleets", "create_fleet")),
         ("ec2", "create_fleet", "VcpuLimitExceeded"),
         ("ecs", "run_task", NO_CLUSTER),
-        *(("ecs", call, code) for call in ECS_CALLS for code in ("AccessDeniedException", "RequestTimeTooSkewed")),
+        *(("ecs", call, code) for call in ECS_CALLS[:3] for code in ("AccessDeniedException", "RequestTimeTooSkewed")),
+        ("s3", "put_object", "AccessDenied"),
     ],
 )
 def test_a_refusal_of_each_class_is_named_at_once_and_the_run_goes_on_afterwards(
