@@ -30,7 +30,7 @@ def schedule_fires_twice(patch: Patch) -> None:
     patch.setattr(firing, "token_of", lambda *parts: f"{next(numbers):064}")
 
 
-@planted("a time that is refused leaves nothing behind", check=scenario(*TRIALS))
+@planted("a time that is refused leaves nothing behind", check=scenario(*TRIALS[:2], range(15, 16)))
 def refused_times_vanish(patch: Patch) -> None:
     real = firing._store
 

@@ -321,7 +321,7 @@ def history_by_ticks(patch: Patch) -> None:
 
 
 @planted("what was used lately is noted, and decides nothing", check=scenario(
-    "tests.simulation.test_sharing", "with_memory", range(3)
+    "tests.simulation.test_sharing", "with_memory", range(6, 7)
 ))  # fmt: skip
 def history_decides_nothing(patch: Patch) -> None:
     patch.setattr(fair_order, "factors", lambda recent, weights: dict.fromkeys(weights, ONE_FACTOR))
@@ -431,7 +431,9 @@ def prod_has_no_weight(patch: Patch) -> None:
     patch.setattr(fair_order.FairOrder, "_sharers", sharers)
 
 
-@planted("places of one of several sharers stay free: S2", check=scenario(SATURATED, "nothing_breaks", "S2", range(2)))
+@planted(
+    "places of one of several sharers stay free: S2", check=scenario(SATURATED, "nothing_breaks", "S2", range(3, 4))
+)
 def first_starts_nothing(patch: Patch) -> None:
     real = FairShare.launched
 
@@ -442,7 +444,7 @@ def first_starts_nothing(patch: Patch) -> None:
     patch.setattr(FairShare, "launched", launched)
 
 
-@planted("all weights count as one: S4", check=scenario(SATURATED, "nothing_breaks", "S4", range(1)))
+@planted("all weights count as one: S4", check=scenario(SATURATED, "nothing_breaks", "S4", range(2, 3)))
 def weights_are_one(patch: Patch) -> None:
     patch.setattr(SharingChecker, "committed", lambda self, commit: None)  # S1 sees it as well, and earlier
     real = fair_order.FairOrder._sharers
