@@ -6,18 +6,21 @@ from collections.abc import Mapping
 
 from argosy.aws import errors
 from argosy.aws.errors import FailureKind
-from argosy.emulator.readings import ROOM_BACK_EARLY
-from argosy.lifecycle import reclaim
+from argosy.emulator.readings import TOTAL_ONLY
+from argosy.lifecycle import readings, reclaim
 from argosy.market import offers
 from argosy.model.actions import StopAttempt
 from argosy.model.attempts import AttemptTable
+from argosy.model.instances import Instance
 from argosy.model.moment import Moment
+from argosy.model.readings import OLD_TARGET, ROOM_BACK_EARLY, Readings
 from argosy.model.state import State
 from argosy.scheduler.upkeep import pending
 from tests.mutations.catalogue import Patch, planted, scenario
 from tests.mutations.planted_pulls import STORIES as PULLS
 
 STORIES = "tests.scenarios.test_readings"
+SHORT, SERVICE = "two_pools_without_capacity_or_quota", "a_service_with_an_on_demand_base_and_a_rollout"
 
 
 @planted(
@@ -70,3 +73,22 @@ def pulls_survive_their_tasks(patch: Patch) -> None:
 )
 def the_runner_is_always_expected(patch: Patch) -> None:
     patch.setattr(offers, "lacking_until", lambda pools, now, policy, since: {})
+
+
+@planted(
+    "all room in use counts as given back before tasks have ended",
+    check=scenario(STORIES, "test_every_story_ends_well", OLD_TARGET, SERVICE),
+)
+def used_room_counts_as_given_back(patch: Patch) -> None:
+    def see_room(state: State, instance: Instance, free: int, stopping: int, at: float) -> None:
+        readings.note(state, ROOM_BACK_EARLY, free < instance.total.cpu_units, "", at)
+
+    patch.setattr(readings, "_see_room", see_room)
+
+
+@planted(
+    "what was seen of AWS's contracts is forgotten by the next controller",
+    check=scenario(STORIES, "test_every_story_ends_well", TOTAL_ONLY, SHORT),
+)
+def sightings_are_forgotten(patch: Patch) -> None:
+    patch.setattr(Readings, "from_json", lambda stored: Readings())

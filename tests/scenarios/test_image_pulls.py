@@ -9,8 +9,9 @@ import pytest
 
 from argosy.api.waiting.explanation import explain_run
 from argosy.catalogue.lookup import load_catalogue
-from argosy.emulator.readings import PULL_TOLD
+from argosy.engine.loading import stored
 from argosy.model.moment import Moment
+from argosy.model.readings import PULL_SURVIVES, PULL_TOLD
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
@@ -51,6 +52,17 @@ def test_an_image_that_never_comes_ends_the_run_after_three_tries_of_thirty_minu
     )
     assert f"given up after 3 losses: argosy: {said}" in record.failures[-1].reason
     assert not cluster.live_instances()
+
+
+def test_a_pull_that_goes_on_after_the_stop_of_its_task_is_seen_to_do_so() -> None:
+    cluster = cluster_with(lambda task, instance: TaskBehaviour(60.0, pull_s=2400.0), tells_pulls=True)
+    cluster.world.readings.add(PULL_SURVIVES)
+    cluster.submit(1)
+    cluster.run_to_rest()
+    assert cluster.record().status == RunStatus.SUCCEEDED
+    seen = stored(cluster.store).state().readings.seen
+    assert seen[PULL_SURVIVES].holds
+    assert seen[PULL_TOLD].holds
 
 
 def test_a_pull_that_fails_late_ends_the_run_with_the_words_of_aws() -> None:

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from argosy.api.cluster.views import readings_view
 from argosy.cli.deployment.probe import OBSERVED, QUESTIONS, probe
 from argosy.emulator.readings import READINGS, known
+from argosy.model.readings import DOCKER_BLOCKS, OLD_TARGET
 from argosy.model.runs import RunStatus
+from argosy.model.state import State
 from tests.builders import RUN_ID
 from tests.fakes.cli import refusal
 from tests.scenarios.controlled import Controlled
@@ -39,8 +42,10 @@ def targets_of(asked: Controlled) -> dict[str, int]:
 def said(asked: Controlled, **clients: Any) -> dict[str, tuple[str, str]]:
     """Name of each finding -> its state and words."""
     known_clients = {"ec2": asked.ec2, "ecs": asked.ecs, "s3": asked.s3, **clients}
+    state = asked.controllers[0].state or State()
     session: Any = SimpleNamespace(
         client=known_clients.__getitem__,
+        api=SimpleNamespace(cluster=lambda: {"readings": readings_view(state)}),
         connection=SimpleNamespace(stage="main"),
         deployment=SimpleNamespace(cluster=asked.world.cluster, bucket="results"),
     )
@@ -63,7 +68,22 @@ def test_each_reading_is_told_and_nothing_is_left_changed(reading: str) -> None:
 
 def test_every_reading_has_a_line() -> None:
     assert QUESTIONS.keys() | OBSERVED.keys() >= READINGS.keys()
-    assert said(cluster()).keys() == QUESTIONS.keys() | OBSERVED.keys()
+    found = said(cluster())
+    assert found.keys() == QUESTIONS.keys() | OBSERVED.keys()
+    assert all("not seen yet: " in found[name][1] for name in OBSERVED)
+
+
+def test_what_the_controller_has_seen_is_told_with_what_follows() -> None:
+    asked = cluster(OLD_TARGET)
+    asked.submit(2)
+    asked.run_for(200.0)
+    found = said(asked)
+    state, words = found[OLD_TARGET]
+    assert state == "ok"
+    assert "that it holds: fleet-" in words
+    assert words.endswith("Argosy works the same way under either reading")
+    assert "that it does not hold: i-" in found[DOCKER_BLOCKS][1]
+    assert "Argosy buys none with its AMI" in found[DOCKER_BLOCKS][1]
 
 
 def test_a_launch_that_fits_nowhere_starts_nothing_while_instances_are_there() -> None:

@@ -6,17 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.emulator.readings import (
-    DOCKER_BLOCKS,
-    HYPHENS,
-    ONLY_ACTIVE,
-    QUEUE_STUCK,
-    READINGS,
-    ROOM_BACK_EARLY,
-    TOTAL_ONLY,
-    known,
-)
+from argosy.emulator.readings import HYPHENS, QUEUE_STUCK, READINGS, TOTAL_ONLY, known
+from argosy.engine.loading import stored
 from argosy.model.inbox import ScaleRequest
+from argosy.model.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS, OLD_TARGET, ONLY_ACTIVE, ROOM_BACK_EARLY
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
@@ -40,9 +33,31 @@ REST = [
 ]
 
 
+SHORT, SERVICE = "two_pools_without_capacity_or_quota", "a_service_with_an_on_demand_base_and_a_rollout"
+# Reading and story -> what the controller must have seen in it, beside others.
+SEEN = {
+    ("all", SHORT): {ONLY_ACTIVE: True, OLD_TARGET: True, DELETED_OVER_LIMIT: True},
+    ("all", SERVICE): {ROOM_BACK_EARLY: True},
+    (TOTAL_ONLY, SHORT): {OLD_TARGET: False, DELETED_OVER_LIMIT: False, DOCKER_BLOCKS: False},
+    (OLD_TARGET, SERVICE): {OLD_TARGET: True, ROOM_BACK_EARLY: False},
+}
+
+
 @pytest.mark.parametrize(("reading", "name"), [*SOME, *ALL, *REST])
 def test_every_story_ends_well(reading: str, name: str) -> None:
-    assert spent_nothing_more(STORIES[name](known([reading])))
+    readings = known([reading])
+    cluster = STORIES[name](readings)
+    assert spent_nothing_more(cluster)
+    seen = answers(cluster)
+    early = {ROOM_BACK_EARLY} if QUEUE_STUCK in readings else set()
+    assert seen == {each: each in readings | early for each in seen}
+    assert seen.items() >= SEEN.get((reading, name), {}).items()
+
+
+def answers(cluster: Controlled) -> dict[str, bool]:
+    """What the store has of them."""
+    state = stored(cluster.store).state()
+    return {name: sighting.holds for name, sighting in state.readings.seen.items()}
 
 
 @pytest.mark.parametrize("reading", READINGS)

@@ -10,6 +10,16 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from argosy.model.readings import (
+    DELETED_OVER_LIMIT,
+    DOCKER_BLOCKS,
+    OLD_TARGET,
+    ONLY_ACTIVE,
+    PULL_SURVIVES,
+    PULL_TOLD,
+    ROOM_BACK_EARLY,
+)
+
 
 class Reading(NamedTuple):
     meaning: str
@@ -18,14 +28,7 @@ class Reading(NamedTuple):
 
 TOTAL_ONLY = "modify-fleet-total-only"
 HYPHENS = "fleet-state-hyphens"
-ONLY_ACTIVE = "modify-only-active"
-OLD_TARGET = "old-target-while-modifying"
-DELETED_OVER_LIMIT = "fleet-deleted-over-limit"
-ROOM_BACK_EARLY = "room-back-at-desired-stopped"
 QUEUE_STUCK = "agent-queue-stuck"
-PULL_SURVIVES = "pull-survives-stop"
-DOCKER_BLOCKS = "docker-restart-blocks"
-PULL_TOLD = "pull-told-at-once"
 
 READINGS: Mapping[str, Reading] = MappingProxyType(
     {

@@ -19,6 +19,7 @@ from argosy.lifecycle import (
     open_ends,
     pools,
     quarantine,
+    readings,
     refusals,
     reservations,
     revival,
@@ -247,6 +248,7 @@ def not_carried_out(event: events.NotCarriedOut, state: State, now: float, polic
         _stop_at_once(state, event.key)
     if not event.about:
         return
+    readings.note_refusal(state, event)
     setback = set_back(state, event.about, event.reason, now, event.passing)
     setback.not_before = max(setback.not_before, now + event.pause_s)
     targets.note_failure(state, event.about, event.reason)
@@ -363,6 +365,7 @@ def history_read(event: events.HistoryRead, state: State, now: float, policy: Po
 @_apply.register
 def observed(event: events.Observed, state: State, now: float, policy: Policy) -> None:
     """A sweep: everything it shows, then everything that its complete listings no longer show."""
+    readings.see_room(state, event)
     for fleet in event.fleets:
         pools.see_fleet(state, fleet, event.at)
     reservations.observe(state, event, policy)

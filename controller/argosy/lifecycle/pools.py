@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from argosy.catalogue.lookup import image_of, load_catalogue
 from argosy.catalogue.quotas import quota_key
-from argosy.lifecycle import unjoined
+from argosy.lifecycle import readings, unjoined
 from argosy.lifecycle.setbacks import carried_out, end_pause
 from argosy.model.events import FleetSeen, HistoryRead, Observed, PoolShort, TargetAccepted
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
@@ -45,6 +45,7 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
     met = Pool(seen.cell, seen.instance_type, seen.zone, seen.fleet_id, seen.spot_target)
     pool = state.pools.setdefault(met.key, met)
     before = _shown(pool)
+    readings.see_fleet(state, seen, now)
     if not pool.fleet_id:
         _adopt(pool, seen)
     elif seen.is_modifying:
@@ -109,6 +110,7 @@ def miss_fleets(state: State, sweep: Observed) -> None:
         before, fleets = _shown(pool), shown.get(pool.key, {})
         pool.surplus = [name for name in pool.surplus if name in fleets]
         if pool.fleet_id and pool.fleet_id not in fleets:
+            readings.miss_fleet(state, pool.fleet_id, sweep.at)
             none = FleetSeen(pool.cell, pool.instance_type, pool.zone, "", 0)
             _adopt(pool, fleets[min(fleets)] if fleets else none)
         state.changed_pools |= before != _shown(pool)
@@ -117,6 +119,7 @@ def miss_fleets(state: State, sweep: Observed) -> None:
 def fleet_told(state: State, told: TargetAccepted) -> None:
     """EC2 has accepted a target. A surplus fleet's target is always 0."""
     pool = state.pools[told.pool]
+    readings.note_target(state, pool, told)
     if told.fleet_id:
         pool.surplus = [name for name in pool.surplus if name != told.fleet_id]
     else:
@@ -138,6 +141,7 @@ def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) ->
         carried_out(state, What.ORDER, event.pool)
     for pool in list(state.pools.values()):
         if event.pool in (pool.key, pool.fleet_id):
+            readings.note_shortage(state, pool, event, now)
             run_short(state, pool, event, now, policy)
             if event.over_quota and event.only:
                 _avoid_quota(state, pool, event, now, policy)
@@ -303,6 +307,7 @@ def note_memory(state: State, instance: Instance) -> None:
 def note_abilities(state: State, instance: Instance) -> None:
     """An instance has just joined, with or without the runner and the sharing of its GPUs: `market/offers.py` assumes
     the same as for the last instances with the same AMI in the same cell."""
+    readings.note_runner(state, instance)
     _note(state, instance, "without_runner_at", instance.attributes.get(RUNNER_ATTRIBUTE) == str(RUNNER_PROTOCOL))
     kind = load_catalogue().get(instance.instance_type)
     if kind is not None and kind.shared_gpu_mib:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argosy.lifecycle import readings
 from argosy.model.attempts import AttemptStatus
 from argosy.model.events import TaskSeen
 from argosy.model.instances import Instance
@@ -19,11 +20,13 @@ def note_pull(state: State, row: int, seen: TaskSeen) -> None:
     )
     if is_launched and any(told[name] > table[name][row] for name in told):
         table.set(row, **told)
+        readings.note_pull_told(state, seen)
 
 
 def note_start(state: State, run: Run, row: int, seen: TaskSeen) -> None:
     """The attempt in a row is running, or has ended: its start is noted once, if it had one."""
     table, instance = state.attempts, state.instance_of(row)
+    readings.note_cut_pull(state, row, seen, image_key(run.image, run.task_definition))
     if not seen.started_at or table["status"][row] != AttemptStatus.LAUNCHED.value:
         return
     began, pulled = seen.pull_started_at, seen.pull_stopped_at
@@ -33,6 +36,8 @@ def note_start(state: State, run: Run, row: int, seen: TaskSeen) -> None:
     pull_s = pulled - began if is_told else 0.0
     start_s = max(0.0, seen.started_at - float(table["launched_at"][row]) - pull_s)
     run.start_ups = run.start_ups.with_start(start_s)
+    if instance is not None and is_told:
+        readings.note_pull(state, instance, image_key(run.image, run.task_definition), pull_s, pulled)
     if instance is not None:
         _note_image(state, run, instance, (began, pulled) if is_told else (0.0, seen.started_at))
 

@@ -15,7 +15,6 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.market import walking_prices
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
-from argosy.emulator.readings import DOCKER_BLOCKS
 from argosy.emulator.region import AwsRegion
 from argosy.local.agents.agent import AgentOptions, Agents, Host
 from argosy.local.agents.log_shipper import LogShipper, LogStore
@@ -24,6 +23,7 @@ from argosy.local.containers.runtime import Runtime
 from argosy.local.gpus import Gpu, GpuStock
 from argosy.local.mps import MpsDaemon
 from argosy.local.options import LocalOptions
+from argosy.model.readings import DOCKER_BLOCKS
 
 DOCKER_BLOCKS_S = 18.0  # 180 s on AWS, in proportion to the patience here
 CLOCK_PERIOD_S = 0.05  # fleets and notices react this fast

@@ -18,6 +18,7 @@ from argosy.model.money.costs import Costs
 from argosy.model.open_ends import OpenEnds
 from argosy.model.policy import Policy
 from argosy.model.pools import NO_FLOOR, Floor, OrderNote, Pool
+from argosy.model.readings import Readings
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.model.series import SERIES_BYTES
@@ -68,6 +69,7 @@ class State:
     peak_gpus: float = 0.0
     # by instance that is not known yet: what EC2 has announced about it (`lifecycle.announcements`)
     announced: dict[str, list[float]] = field(default_factory=dict)
+    readings: Readings = field(default_factory=Readings)  # of AWS's contracts, as far as they were seen
     open_ends: OpenEnds = field(default_factory=OpenEnds)  # not stored
     health_looks: dict[bytes, float] = field(default_factory=dict)  # by id of a task: the latest; not stored
     setbacks: dict[Subject, Setback] = field(default_factory=dict)  # by what failed

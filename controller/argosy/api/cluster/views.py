@@ -36,7 +36,14 @@ def cluster_view(state: State, needs: Mapping[int, Resources], now: float, polic
         "onDemandUsd": state.spent_on_demand_usd + sum(i.hours(now) * i.on_demand_usd_per_hour for i in alive),
         "peakUtilisation": dict(zip(("cpu", "memory", "gpus"), peaks, strict=True)),
         "floor": floor_view(state.floor),
+        "readings": readings_view(state),
     }
+
+
+def readings_view(state: State) -> list[JSON]:
+    """What the controller has seen of how AWS reads its contracts (docs/maintainers/notes/readings.md)."""
+    seen = state.readings.seen
+    return [{"reading": name, "holds": each.holds, "saw": each.saw, "at": iso(each.at)} for name, each in seen.items()]
 
 
 def floor_view(floor: Floor) -> JSON | None:

@@ -3,7 +3,8 @@
 Problem: some contracts of AWS contradict each other or are not published (docs/maintainers/notes/readings.md).
 Idea: many of them are decided by a call that starts nothing or undoes itself: a modification to the same value, a
 filter, a condition that must be refused. The probe makes these calls and says for each reading what AWS answered and
-what follows. For the other readings it says which observation decides.
+what follows. For the other readings it says what the controller has seen (`model.readings`), or which observation
+decides.
 Example: a fleet at rest has the targets 0, 0 and 0. Sending it 0, 0 and 0 changes nothing. If AWS answers
 InvalidTargetCapacitySpecification, the total alone is the only form.
 Cost: two small objects in S3; every other call is free.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,24 +30,47 @@ SEND_THIS = "send this line to the maintainers"
 NOWHERE = "attribute:argosy.probe == nowhere"  # no container instance has it
 PROBE_KEY = "argosy/probe"
 
+BOTH_WAYS = "Argosy works the same way under either reading"
 # Readings that no call without effect decides -> the observation that does.
 OBSERVED = {
-    "old-target-while-modifying": "the first order decides: the target that `aws ec2 describe-fleets` shows after it",
-    "room-back-at-desired-stopped": "the first task with a long stopTimeout decides: `remainingResources` of its"
-    " instance while it stops",
-    "agent-queue-stuck": "a task that stays PENDING behind one that stops decides: its `pullStartedAt`",
-    "pull-survives-stop": "a task that is stopped during a long pull decides: how long its next start takes",
-    "pull-told-at-once": "the first task whose image takes minutes to pull decides: its `pullStartedAt` while it is"
-    " PENDING",
+    "old-target-while-modifying": "the controller records the target that a fleet shows while it is being modified",
+    "room-back-at-desired-stopped": "the controller records the free CPU units of an instance where a task is stopping",
+    "agent-queue-stuck": "a task that stays PENDING behind another program's stopping task decides, by the log of the"
+    " instance's agent",
+    "pull-survives-stop": "the controller records a pull that is short after one that was stopped",
+    "pull-told-at-once": "the controller records a task that is PENDING and shows `pullStartedAt`",
+}
+# What follows where what the controller has seen selects the way; elsewhere BOTH_WAYS.
+SELECTS = {
+    "fleet-deleted-over-limit": "Argosy buys from a pool as long as its fleet is listed",
+    "docker-restart-blocks": "for an hour after an instance has joined without the runner, Argosy buys none with its"
+    " AMI for programs",
 }
 
 
 def probe(session: Session) -> list[Finding]:
     """One finding for each reading. Nothing is started, and nothing stays changed."""
-    found = []
+    found: list[Finding] = []
+    seen: dict[str, JSON] = {}
+    failed = looked_at("readings that were seen", partial(_read, session, seen))
     for name, ask in QUESTIONS.items():
-        found += looked_at(name, partial(ask, session, name))
-    return found + [finding for name, says in OBSERVED.items() for finding in note(name, f"not asked: {says}")]
+        also = f". {_seen(name, seen[name])}" if name in seen else ""
+        found += [replace(each, says=each.says + also) for each in looked_at(name, partial(ask, session, name))]
+    for name, says in OBSERVED.items():
+        found += ok(name, _seen(name, seen[name])) if name in seen else note(name, f"not seen yet: {says}. {BOTH_WAYS}")
+    return found + failed
+
+
+def _read(session: Session, seen: dict[str, JSON]) -> list[Finding]:
+    """What the controller has recorded, by reading."""
+    seen |= {each["reading"]: each for each in session.api.cluster()["readings"]}
+    return []
+
+
+def _seen(name: str, sighting: JSON) -> str:
+    answer = "holds" if sighting["holds"] else "does not hold"
+    saw = f"the controller saw at {sighting['at']} that it {answer}: {sighting['saw']}"
+    return f"{saw}. {SELECTS.get(name, BOTH_WAYS)}"
 
 
 def refusal(call: Callable[..., Any], **parameters: Any) -> str:

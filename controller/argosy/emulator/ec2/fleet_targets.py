@@ -11,7 +11,7 @@ from argosy.emulator.ec2.events import fleet_obstacle, fleet_state
 from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet, LaunchObstacle
 from argosy.emulator.ec2.reservations import RESERVED, into_reservation, place_in
-from argosy.emulator.readings import DELETED_OVER_LIMIT
+from argosy.model.readings import DELETED_OVER_LIMIT
 
 JSON = dict[str, Any]
 

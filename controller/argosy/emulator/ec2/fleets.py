@@ -14,8 +14,9 @@ from argosy.emulator.ec2.ledger import Ec2Ledger
 from argosy.emulator.ec2.records import CapacityPool, Ec2Fleet
 from argosy.emulator.ec2.reservations import check_reserved
 from argosy.emulator.operations import OperationGroup, Refusal, operation
-from argosy.emulator.readings import HYPHENS, OLD_TARGET, ONLY_ACTIVE, TOTAL_ONLY
+from argosy.emulator.readings import HYPHENS, TOTAL_ONLY
 from argosy.emulator.region import as_uuid, epoch_s, utc
+from argosy.model.readings import OLD_TARGET, ONLY_ACTIVE
 
 JSON = dict[str, Any]
 

@@ -8,7 +8,8 @@ from argosy.emulator.ecs.ledger import EcsLedger
 from argosy.emulator.ecs.records import ContainerInstance, EcsTask
 from argosy.emulator.ecs.resources import give_back
 from argosy.emulator.ecs.views import emit_instance, emit_task
-from argosy.emulator.readings import QUEUE_STUCK, ROOM_BACK_EARLY
+from argosy.emulator.readings import QUEUE_STUCK
+from argosy.model.readings import ROOM_BACK_EARLY
 
 QUEUE_SLEEPS_S = (900.0, 1_200.0)
 

@@ -20,6 +20,7 @@ from argosy.model.host_care import SELDOM
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.money.costs import NO_WORK, Costs
 from argosy.model.pools import Floor, OrderNote, Pool
+from argosy.model.readings import Readings
 from argosy.model.resources import Resources, as_stored
 from argosy.model.run_terms import spec_and_terms, with_terms
 from argosy.model.runs import Run, sort_key
@@ -242,12 +243,12 @@ def restore(
     """
     state = State(version=version, lines_at=version)  # where the root does not say: earlier versions had no lines
     root = _read_root(items)
-    for name in _ROOT_FIELDS:
-        if name in root:
-            setattr(state, name, root[name])
+    for name in root.keys() & {*_ROOT_FIELDS}:
+        setattr(state, name, root[name])
     state.unattributed = Costs(*root.get("unattributed", ()))
     state.last_order = OrderNote.from_json(root.get("last_order", {}))
     state.floor = Floor.from_json(root.get("floor", {}))
+    state.readings = Readings.from_json(root.get("readings", {}))
     state.setbacks = {
         subject: Setback(*setback)
         for text, setback in root.get("setbacks", {}).items()
@@ -312,6 +313,7 @@ def _root(state: State) -> dict[str, Any]:
         "unattributed": state.unattributed.to_list(),
         "last_order": state.last_order.to_json(),
         "floor": state.floor.to_json(),
+        "readings": state.readings.to_json(),
         "setbacks": {subject.to_text(): astuple(setback) for subject, setback in state.lasting_setbacks().items()},
     }
 
@@ -370,11 +372,9 @@ def _restore_capacity(state: State, items: Mapping[str, bytes]) -> None:
 
 def _pools_from(items: Mapping[str, bytes]) -> dict[str, Pool]:
     known = {field.name for field in fields(Pool)}
-    pools = {}
-    for record in decode(items[POOLS]) if POOLS in items else []:
-        pool = Pool(**{name: value for name, value in record.items() if name in known})
-        pools[pool.key] = pool
-    return pools
+    stored = decode(items[POOLS]) if POOLS in items else []
+    pools = [Pool(**{name: value for name, value in record.items() if name in known}) for record in stored]
+    return {pool.key: pool for pool in pools}
 
 
 def _restore_bucket(state: State, key: str, body: bytes) -> None:

@@ -47,6 +47,7 @@ from tests.harness.simulation.audit.money import MoneyChecker
 from tests.harness.simulation.audit.preemption import PreemptionChecker
 from tests.harness.simulation.audit.progress import MarkerChecker, ProgressChecker
 from tests.harness.simulation.audit.quiet import QuietChecker
+from tests.harness.simulation.audit.readings import ReadingChecker
 from tests.harness.simulation.audit.reasons import ReasonChecker
 from tests.harness.simulation.audit.reservations import ReservationChecker
 from tests.harness.simulation.audit.schedules import ScheduleChecker
@@ -94,6 +95,7 @@ class Auditor:
             InstanceChecker(facts),
             FleetChecker(facts),
             ReservationChecker(facts),
+            ReadingChecker(facts),
             FloorChecker(facts),
             ProgressChecker(facts),
             CheckpointChecker(facts),

@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from argosy.emulator.ec2.reservations import BLOCK, BLOCK_ENDS_EARLIER_S, INTERRUPTIBLE, ON_DEMAND
-from argosy.emulator.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS, READINGS
+from argosy.emulator.readings import READINGS
 from argosy.model.policy import Policy, SparePlaces, VcpuQuota
+from argosy.model.readings import DELETED_OVER_LIMIT, DOCKER_BLOCKS
 from argosy.model.resources import Resources
 from tests.harness.simulation.faults import Faults
 from tests.harness.simulation.plan import TrialPlan

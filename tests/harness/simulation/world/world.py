@@ -14,8 +14,8 @@ from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.ec2.service import Ec2Instance, Ec2Model, Ec2Setup
 from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.elbv2 import TargetGroupsModel
-from argosy.emulator.readings import DOCKER_BLOCKS, PULL_SURVIVES, PULL_TOLD
 from argosy.emulator.region import AwsRegion, counted_ids
+from argosy.model.readings import DOCKER_BLOCKS, PULL_SURVIVES, PULL_TOLD
 from tests.harness.simulation.world.agent import AgentBehaviour, VirtualAgent
 from tests.harness.simulation.world.timeline import Timeline
 from tests.harness.simulation.world.virtual_task import TaskBehaviour, Workload
