@@ -27,7 +27,21 @@ from argosy.model.tasks import TaskStatus
 from argosy.scheduler.buying import orders
 from argosy.scheduler.supply import roster
 from argosy.scheduler.upkeep import upkeep
-from tests.mutations.catalogue import DAMAGE, LIFE, MESSAGES, PROTOCOL, RETRY, SICK, UNJOINED, Patch, planted, scenario
+from tests.harness.simulation.faults import kinds_of
+from tests.harness.simulation.plan import TrialPlan
+from tests.mutations.catalogue import (
+    DAMAGE,
+    LIFE,
+    MESSAGES,
+    PROTOCOL,
+    RETRY,
+    SICK,
+    UNJOINED,
+    Patch,
+    planned,
+    planted,
+    scenario,
+)
 
 
 @planted(
@@ -77,7 +91,7 @@ def gc_on_store_error(patch: Patch) -> None:
 
 @planted(
     "a listing that broke off counts as proof that a launch never happened",
-    *("reply-lost", "page-failure", "listing-lag", "events-lost", "overlap"),
+    check=planned(TrialPlan(123, kinds_of("reply-lost,page-failure,listing-lag,events-lost,overlap"), limit_s=7200.0)),
 )
 def broken_listing_is_proof(patch: Patch) -> None:
     patch.setattr(TaskLauncher, "_absent", lambda self, key, *rest: LaunchDisproved(key))
