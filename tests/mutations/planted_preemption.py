@@ -24,6 +24,7 @@ from argosy.sharing import victims
 from argosy.sharing.victims import Holders, Standings, Wish
 from argosy.spec import shards
 from tests.mutations.catalogue import Patch, planted, scenario, trials
+from tests.mutations.planted_once_missed import reworded
 
 WORLDS, ROOM = "tests.unit.sharing.test_victims", "tests.unit.scheduler.taking_room.test_taking_room"
 EMPTIED = "tests.scenarios.test_emptied_instances"
@@ -53,6 +54,13 @@ def guard_without_weights(patch: Patch) -> None:
 def guard_is_off(patch: Patch) -> None:
     patch.setattr(victims, "is_just", lambda *args: True)
     patch.setattr(victims, "_may_go", lambda wish, standing: np.arange(len(standing.used)) != wish.sharer)
+
+
+@planted("in one tick room is taken for as many tasks as wait", check=scenario(
+    "tests.simulation.test_preemption", "trials_find_nothing", range(1, 2)
+))  # fmt: skip
+def all_room_is_taken_at_once(patch: Patch) -> None:
+    reworded(patch, reclaim._Reclaiming.acts, "min(MOST_STOPPED, len(", "max(MOST_STOPPED, len(")
 
 
 @planted("tasks that need not stop are stopped too", check=scenario(WORLDS, "test_a_task_that_is_not_needed_stays"))

@@ -64,6 +64,11 @@ def wishes_are_not_looked_at(patch: Patch) -> None:
     reworded(patch, deployments._back_to, "or not wishes", "")
 
 
+@planted("the first failure of a task fails the deployment", check=kept_up(24))
+def one_failure_is_enough(patch: Patch) -> None:
+    patch.setattr(deployments, "most_failures", lambda desired: 1)
+
+
 @planted("room is taken at once, not after the time that the document says", check=scenario(
     "tests.simulation.test_preemption", "trials_find_nothing", range(2, 3)
 ))  # fmt: skip

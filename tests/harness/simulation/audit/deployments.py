@@ -1,7 +1,8 @@
 """Does an environment run as many tasks of the revision as its users have asked for, and go back only where it may?
 
 E14: the desired number is the one that was asked for last: by scaling, or by deploying a revision whose `desired`
-differs from that of the revision deployed before; a roll-back of the controller's own keeps it. E15: after a failed
+differs from that of the revision deployed before; a roll-back of the controller's own keeps it. E15: a deployment fails
+by its tasks only after as many failures as half of the desired tasks, at least 3 and at most 200. After a failed
 deployment either the revision that was completed last is deployed again, or the environment is frozen: always after a
 roll-back that failed, where the revision says so, and where no other revision was ever completed. A deployment that a
 user has stopped leaves it frozen. Only a failure leads to a deployment that no user has asked for, apart from a thaw.
@@ -18,6 +19,7 @@ from argosy.model.services.environments import DeploymentStatus, Environment
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
 
 JSON = dict[str, Any]
+BY_TASKS = "of its tasks failed"  # in the reason of a deployment
 
 
 class DeploymentChecker(Checker):
@@ -85,6 +87,9 @@ class DeploymentChecker(Checker):
 
     def _after_failure(self, was: Environment, env: Environment, number: int) -> None:
         failed = next(each for each in env.deployments if each.number == number)
+        most = min(200, max(3, -(-env.desired // 2)))
+        if BY_TASKS in failed.reason and failed.failures < most:
+            self._violated("E15", env, f"fails by {failed.failures} failures; {most} make a deployment fail")
         later = next((each for each in env.deployments if each.number == number + 1), None)
         if later is None:
             if not env.frozen_reason:

@@ -23,6 +23,7 @@ from tests.harness.simulation.audit.stored_state import StoredAttempt
 
 JSON = dict[str, Any]
 HOUR_S = 3600.0
+MOST_STOPPED = 50
 ROUNDING = 1e-9
 Place = tuple[int, int]
 
@@ -51,6 +52,7 @@ class PreemptionChecker(Checker):
             self.stopped += 1
             self._may_be_stopped(each)
             self._has_waited(each)
+        self._are_few(fresh)
         if fresh and self._is_clear():
             self._is_just(fresh)
         self._is_within_the_hour()
@@ -91,6 +93,15 @@ class PreemptionChecker(Checker):
         if reclaim is not None and waited_s < reclaim.after_s:
             told = f"{live.key} is stopped for {taker}, which has waited for {waited_s:.0f} s of {reclaim.after_s:.0f}"
             self.facts.violated("S5", told, taker, live.key.run_id)
+
+    def _are_few(self, fresh: list[StoredAttempt]) -> None:
+        """Each exchange makes room on an instance of its own, and the last one may exceed the number."""
+        on_each = Counter(each.instance for each in fresh)
+        before_last = len(fresh) - max(on_each.values(), default=0)
+        most = max(1, min(MOST_STOPPED, len(self.facts.stored.live) // 100))
+        if before_last >= most:
+            told = f"{len(fresh)} attempts on {len(on_each)} instances are stopped at once; {most} may be"
+            self.facts.violated("S5", told, *(each.key.run_id for each in fresh))
 
     def _times(self, live: StoredAttempt) -> int:
         return self._preempted.get((live.key.run_id, live.key.index), 0)
