@@ -8,7 +8,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from argosy.aws.cell import Cell
+from argosy.model.actions import RegisterTargets
+from argosy.model.services.targets import MOST_TARGETS, TargetEntry, TargetPlace
+from argosy.scheduler.services.targets import target_steps
 from argosy.spec.parse import parse_spec, to_json
+from tests.builders import moment_of
 from tests.fakes.aws import refusal
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.harness.simulation.world.world import target_group_arn
@@ -107,6 +111,10 @@ def test_tasks_that_serve_are_registered_with_their_instance_and_port() -> None:
     assert len(cluster.targets) == 3
     assert {place[1:] for place in web(cluster).targets} == cluster.targets
     assert all(target.registered_at for target in web(cluster).targets.values())
+    gone = [TargetPlace("web", f"i-{number:017x}", 8080) for number in range(MOST_TARGETS - 2)]
+    web(cluster).targets = {place: TargetEntry(registered_at=1.0) for place in gone}
+    steps = target_steps(moment_of(state_of(cluster), cluster.world.now))
+    assert [len(each.places) for each in steps if isinstance(each, RegisterTargets)] == [2]  # as many as there is room
 
 
 def test_a_task_leaves_its_group_and_drains_before_it_is_stopped() -> None:

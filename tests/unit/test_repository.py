@@ -478,7 +478,11 @@ def exists(path: str, roots: Iterable[Path]) -> bool:
 
 @cache
 def texts_of_tests() -> dict[str, str]:
-    return {path.stem: path.read_text() for path in sources("tests")}
+    """By the name of the file, which several folders may have."""
+    found: dict[str, str] = {}
+    for path in sources("tests"):
+        found[path.stem] = found.get(path.stem, "") + path.read_text()
+    return found
 
 
 def is_test(test: str) -> bool:
