@@ -50,7 +50,7 @@ class Pool:
     history_at: float = 0.0  # when its fleet's history was last asked for
     on_demand_short_until: float = 0.0  # the same for on-demand capacity
     unsettled_until: float = 0.0  # after an interruption: bought from only where it is clearly cheaper
-    priced_at: float = 0.0  # since when spot_usd_per_hour is known to hold; 0 = never seen
+    priced_at: float = 0.0  # time from which spot_usd_per_hour is known to hold; 0 = never seen
     interruptions: float = 0.0  # our own, decayed to rate_at (market/risk.py)
     instance_hours: float = 0.0  # spot, decayed to rate_at
     rate_at: float = 0.0

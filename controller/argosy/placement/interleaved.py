@@ -32,7 +32,7 @@ from argosy.placement.strategy import Random, SpreadInstances
 from argosy.placement.task_kinds import TaskKind
 
 MATRIX_FROM: Final = 64  # batches: below this, making the matrix takes longer than it saves
-_KINDS: Final = 20  # kinds among MATRIX_FROM batches, and in proportion: above this, the same holds
+_KINDS: Final = 20  # kinds among MATRIX_FROM batches, more in proportion: above this, the same holds
 _MAX_CELLS: Final = 1 << 23  # of the matrix: 64 MiB
 _KEY_LIMIT: Final = 1 << 61
 _NONE: Final = 1 << 62  # larger entries mean "does not fit": _NEVER, and what was added or subtracted since

@@ -18,7 +18,7 @@ from argosy.placement.arrays import ENDLESS, MAX_AMOUNT, MAX_GPUS, MAX_TASKS, Bo
 from argosy.placement.fitness import Mix
 from argosy.placement.gpu_shares import UNUSED, GpuUse
 
-# ECS keeps at most 100 ports of an instance reserved, ssh's, Docker's and the agent's six among them (API reference,
+# ECS reserves at most 100 ports of an instance, six of them for ssh, Docker and the agent (API reference,
 # PortMapping).
 MOST_HOST_PORTS = 94
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -144,7 +144,7 @@ class Supply:
     """(m,): ACTIVE, agent connected, not interrupted."""
     running_tasks: IntArray
     tasks_left: IntArray
-    """(m,): how many more tasks each may run, whatever they need; ENDLESS where the instance has no most."""
+    """(m,): how many more tasks each may run, whatever they need; ENDLESS if the instance has no maximum."""
     price_usd_per_hour: FloatArray
     interruption_rate: FloatArray
     finish_at: FloatArray

@@ -27,7 +27,7 @@ from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.runner.objects import CONNECTIONS, Objects
 from argosy.runner.order import CheckpointOrder, RunnerFault
 
-COMMIT = ".commit"  # the program makes it, and it is gone once the folder is saved
+COMMIT = ".commit"  # the program creates it; it is removed once the folder is saved
 KEPT = 2
 UPLOADS = 4  # files at once
 SETTLED_S = 2.0  # a file that changed later may be half written, and may change again without another time of change

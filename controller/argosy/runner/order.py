@@ -57,7 +57,7 @@ class RunnerOrder:
     job: str | None
     inputs: tuple[str, ...]
     attempt: str | None  # its number, which the part carries as metadata
-    first_attempt: int  # parts of earlier ones are another version's; 0 = none are
+    first_attempt: int  # parts of earlier attempts are from another version; 0 = none are
     checkpoint: CheckpointOrder | None = None
 
 

@@ -58,7 +58,7 @@ class Lent:
         self._guard = threading.Lock()
 
     def take(self, user: Path) -> Path | None:
-        """One that is free, and is as it was made; the others that are free are removed. user: as in `Unpacked.get`."""
+        """A free and unchanged folder, if any. Changed ones found before it are removed. user: as in `Unpacked.get`."""
         with self._guard:
             for tree in [each for each in self.trees if not each.user.is_dir()]:
                 if contents_of(tree.folder) == tree.contents:

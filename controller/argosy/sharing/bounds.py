@@ -145,7 +145,8 @@ class _Cutting:
         return Cut(counts, self.closures)
 
     def _next(self) -> IntArray:
-        """How many tasks each run has after the next step; a sharer that is alone in its group takes all of its own."""
+        """How many tasks each run has after the next step; a sharer that is alone in its group takes all of its
+        tasks."""
         if (self._sums(self.wants - self.given) <= self.left).all() or self.is_alone.all():
             return self.wants
         steps = self.climb.steps[self.order]

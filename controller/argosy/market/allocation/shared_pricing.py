@@ -114,7 +114,8 @@ class SharedPricer(Pricer):
         return ways, patterns, most
 
     def _tables_of_ways(self) -> Iterator[tuple[IntArray, IntArray, Pricer, int]]:
-        """Ways in which tasks take the same, the shapes that fit, their pricer, and its step of the GPUs' units."""
+        """By group of ways in which tasks take the same parts: the ways, the shapes that fit, their pricer, and its
+        step of the GPUs' units."""
         gpus = self._ways.gpus
         many = np.where(gpus > MOST_GPUS, np.ceil(np.log2(np.maximum(gpus, 1))), 0)[:, None]
         alike, of = np.unique(np.hstack([self._ways.units, many.astype(np.int64)]), axis=0, return_inverse=True)

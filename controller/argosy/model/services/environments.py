@@ -109,7 +109,7 @@ class Environment:
         return cls(name, first.created_at, desired, desired, [first], is_daemon=is_daemon)
 
     def facts(self) -> EnvironmentFacts:
-        """The facts now. The number of a daemon's instances is left out: instances have lines of their own."""
+        """The facts now. The number of a daemon's instances is left out: instances have separate lines."""
         desired = 0 if self.is_daemon else self.desired
         deployments = {each.number: each.status for each in self.deployments}
         now = (self.latest.number, desired, self.frozen_reason, self.deleting, self.is_failing)
