@@ -148,6 +148,7 @@ def test_the_dump_for_a_bug_report_holds_what_happened_and_no_secret(local: Clus
     assert parts["run-explain"]["verdict"] == "done"
     assert {"run.closed", "task.ended"} <= {each["type"] for each in parts["run-events"]}
     assert any(each["instanceType"] for each in parts["instances"]["instances"])
+    assert "docker-restart-blocks" in {each["reading"] for each in parts["cluster"]["readings"]}
     assert {each["name"] for each in parts["doctor"]} >= {"credentials", "deployment"}
     assert any('"message":"tick"' in line for each in parts["controller-log"] for line in each["lines"])
 

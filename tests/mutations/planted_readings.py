@@ -13,7 +13,8 @@ from argosy.model.actions import StopAttempt
 from argosy.model.attempts import AttemptTable
 from argosy.model.instances import Instance
 from argosy.model.moment import Moment
-from argosy.model.readings import OLD_TARGET, ROOM_BACK_EARLY, Readings
+from argosy.model.readings import DOCKER_BLOCKS, OLD_TARGET, ROOM_BACK_EARLY, Readings
+from argosy.model.run_terms import RUNNER_ATTRIBUTE
 from argosy.model.state import State
 from argosy.scheduler.upkeep import pending
 from tests.mutations.catalogue import Patch, planted, scenario
@@ -84,6 +85,15 @@ def used_room_counts_as_given_back(patch: Patch) -> None:
         readings.note(state, ROOM_BACK_EARLY, free < instance.total.cpu_units, "", at)
 
     patch.setattr(readings, "_see_room", see_room)
+
+
+@planted("an instance that joins without the runner counts as one on which a restart of Docker blocked", "no-runner")
+def missing_runners_blame_docker(patch: Patch) -> None:
+    def note_runner(state: State, instance: Instance) -> None:
+        has = RUNNER_ATTRIBUTE in instance.attributes
+        readings.note(state, DOCKER_BLOCKS, not has, "", instance.registered_at)
+
+    patch.setattr(readings, "note_runner", note_runner)
 
 
 @planted(

@@ -117,15 +117,17 @@ def note_pull(state: State, instance: Instance, image: str, pull_s: float, at: f
 def see_room(state: State, sweep: Observed) -> None:
     """Instances whose rooms ECS showed while tasks of ours were stopping there. A sweep lists the tasks last: one that
     has not ended in it had not when its instance was listed."""
-    table = state.attempts
-    shown = {name_of(each.arn).encode(): each for each in sweep.tasks if each.last_status != "STOPPED"}
-    stopping: dict[str, int] = {}
-    needs = state.needs_by_number()
-    for name, task in shown.items():
-        row = table.row_of_task_id.get(name) if task.desired_status == "STOPPED" else None
+    table, needs, stopping = state.attempts, state.needs_by_number(), dict[str, int]()
+    for task in sweep.tasks:
+        if task.desired_status != "STOPPED" or task.last_status == "STOPPED":
+            continue
+        row = table.row_of_task_id.get(name_of(task.arn).encode())
         if row is not None and 0 < table["stop_at"][row] <= sweep.at:
             instance_id, run = bytes(table["instance"][row]).decode(), int(table["run"][row])
             stopping[instance_id] = stopping.get(instance_id, 0) + (needs[run].cpu_units if run in needs else 0)
+    if not stopping:
+        return
+    shown = {name_of(each.arn).encode() for each in sweep.tasks if each.last_status != "STOPPED"}
     for seen in sweep.container_instances:
         instance = state.instances.get(seen.instance_id) if seen.instance_id in stopping else None
         if instance is None or seen.remaining is None or any(instance.foreign) or instance.foreign_since:
