@@ -228,7 +228,7 @@ def rate_source(pool: Pool, now: float, policy: Policy) -> str:
 
 
 def assumed_rates(offers: Iterable[Offer], pools: Mapping[str, Pool], now: float, policy: Policy) -> str:
-    """The sentence about types of which nothing says how often EC2 takes their instances back; "" = there are none."""
+    """The sentence about types without any data on how often EC2 takes their instances back; "" = there are none."""
     unknown = {
         offer.instance_type
         for offer in offers

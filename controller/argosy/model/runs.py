@@ -160,7 +160,7 @@ class Run:
 
     @classmethod
     def of_request(cls, request: SubmitRequest, number: int, rows: int, status: TaskStatus) -> Run:
-        """A new run. rows: of its table of tasks, each with that status."""
+        """A new run. rows: the number of its tasks, each with that status."""
         tasks = TaskTable(rows)
         if status is not TaskStatus.PENDING:
             tasks.set_many(np.arange(rows), status=status)

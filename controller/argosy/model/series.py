@@ -25,7 +25,7 @@ _SCALES = 10.0 ** np.array(_DIGITS)
 
 
 class Sample(NamedTuple):
-    """One sample. at: epoch seconds. USD are the total until then, by use as in `Costs`."""
+    """One sample. at: epoch seconds. USD are totals until then, by use as in `Costs`."""
 
     at: float
     queued: int = 0

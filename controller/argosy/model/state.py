@@ -164,7 +164,7 @@ class State:
         self.note_daemon(run)
 
     def take_in(self, request: SubmitRequest, rows: int, status: TaskStatus = TaskStatus.PENDING) -> Run:
-        """A new run. rows: of its table of tasks, each with that status."""
+        """A new run. rows: the number of its tasks, each with that status."""
         run = Run.of_request(request, self.next_run, rows, status)
         self.open(run)
         self.next_run += 1

@@ -112,7 +112,7 @@ def take_blocks(last_keys: IntArray, sizes: IntArray, room: IntArray, n: int) ->
 
 
 def draw(room: IntArray, n: int, random: np.random.Generator) -> IntArray:
-    """Each task to one of the candidates that still have room, all equally likely.
+    """Each task goes to one of the candidates that still have room, all equally likely.
 
     Full candidates stay in and their draws are thrown away, which changes no probability and lets whole blocks be drawn
     at once.

@@ -70,7 +70,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Negated:
-    """`not`: every row that the part does not accept, those without the attribute included."""
+    """`not`: every row that the part does not accept, including those without the attribute."""
 
     part: Node
     depth: int

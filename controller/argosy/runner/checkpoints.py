@@ -89,7 +89,7 @@ class Checkpoints:
     def __init__(self, order: CheckpointOrder, folder: Path, staging: Path, objects: Objects) -> None:
         self._order, self._folder, self._staging, self._objects = order, folder, staging, objects
         self._own: list[CheckpointRecord] = []  # the latest ones, at most KEPT
-        self._sent: set[str] = set()  # digests of the own objects
+        self._sent: set[str] = set()  # digests of this attempt's objects
         self._known: dict[tuple[str, SeenFile], str] = {}  # digests of files that have not changed
         self._last: Progress = {}  # the folder as it was last saved or restored
         self._number = 0

@@ -135,17 +135,17 @@ def _known(given: Iterable[float | None]) -> list[float]:
 
 
 def total(*given: float | None) -> float | None:
-    """Of what is known; None if nothing is."""
+    """The sum of the known values; None if there is none."""
     found = _known(given)
     return round(sum(found), 2) if found else None
 
 
 def mean(*given: float | None) -> float | None:
-    """Of what is known; None if nothing is."""
+    """The mean of the known values; None if there is none."""
     found = _known(given)
     return round(sum(found) / len(found), 2) if found else None
 
 
 def largest(*given: float | None) -> float | None:
-    """Of what is known; None if nothing is."""
+    """The largest of the known values; None if there is none."""
     return max(_known(given), default=None)

@@ -69,7 +69,7 @@ class Lent:
         return None
 
     def add(self, folder: Path, user: Path) -> Path:
-        """A new one, which this attempt has."""
+        """Add a new folder, which this attempt uses."""
         with self._guard:
             self.trees.append(_Tree(folder, contents_of(folder), user))
         return folder

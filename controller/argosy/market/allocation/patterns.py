@@ -96,7 +96,8 @@ def rounded_down(problem: Problem, master: Master, solution: Solution) -> Basket
 
 
 def _completed(problem: Problem, master: Master, solution: Solution, effort: Effort) -> Basket:
-    """The whole instances of `solution`, and for the rest those that branch and bound takes of the best patterns."""
+    """The whole instances of `solution`, and, for the rest, instances that branch and bound chooses from the best
+    patterns."""
     basket = rounded_down(problem, master, solution)
     price = problem.cheapest(pool_prices(problem, solution))[master.size_of]
     worth = master.pattern @ solution.task_value / np.maximum(price, 1e-12)

@@ -20,7 +20,7 @@ Amounts: TypeAlias = tuple[int, ...]  # of cpu units, MiB and GPUs
 
 RECENT_USE = "RECENT_USE"  # of the partition STATE
 UNIT = 1 << 20  # of the whole numbers in which the means are kept
-MOST_SHARERS = 1_000  # sharers that are remembered; those with the most use
+MOST_SHARERS = 1_000  # sharers that are remembered: those with the most use
 _DECAY_BITS = 30
 NOTHING: Amounts = (0, 0, 0)
 

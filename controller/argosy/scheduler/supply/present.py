@@ -34,7 +34,7 @@ class Present:
     moment: Moment
     fitness: Mapping[str, Fitness]  # users' own functions that work
     runs: tuple[Run, ...]  # that may start tasks, in order of submission; no daemons
-    lineup: Lineup  # with what the strategies of `runs` read of each instance
+    lineup: Lineup  # with the data that the strategies of `runs` read of each instance
 
 
 def what_is_there(moment: Moment, roster: Roster, fitness: Mapping[str, Fitness]) -> Present:

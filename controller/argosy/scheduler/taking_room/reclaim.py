@@ -55,8 +55,8 @@ Acts = list[NoteHeld | YieldInstance | StopAttempt]
 
 
 def reclaims(market: MarketView, ordered: OrderedPlaces, money: UncappedRuns) -> Acts:
-    """The runs that wait for room that they may take; and the stops and kept instances for those that have waited
-    for long enough. ordered: with all that starts in this tick. money: a run must be able to pay for the work
+    """The runs that wait for room that they may take; and the stops and kept instances for those that have waited for
+    long enough. ordered: including everything that starts in this tick. money: a run must be able to pay for the work
     that is lost."""
     moment, places = market.moment, ordered.places
     sharing, reclaim = moment.state.sharing, moment.state.sharing.reclaim

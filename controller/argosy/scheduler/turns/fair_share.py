@@ -85,7 +85,7 @@ class QueueCaps:
     queue: IntArray  # (asks,)
 
     def within(self, given: IntArray) -> Within:
-        """For the asks, without that many tasks of each that are given and not taken out yet."""
+        """The bounds of the asks, less `given` tasks of each, which the room does not count yet."""
         taken = np.zeros_like(self.room.left)
         np.add.at(taken, self.queue, given[:, None] * self.costs)
         room, unit, each = self.room, self.room.unit, np.arange(len(self.room.names))

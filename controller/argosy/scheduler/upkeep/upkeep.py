@@ -44,7 +44,7 @@ from argosy.placement.custom import OwnFunctions
 from argosy.scheduler.turns.fair_order import one_each, shares
 from argosy.scheduler.upkeep import drains, failures, pending
 
-MOST_LOOKED_UP = 200  # instances of a cell: values of one filter
+MOST_LOOKED_UP = 200  # instances of a cell in one call: the most values of a filter
 UNUSED_S = 60.0  # a definition outlives its last run by this while others are open: the next run may use it too
 DEREGISTERED_AT_ONCE = 2  # definitions in a tick: ECS allows one a second, and new runs register theirs as well
 OVER_TIME = "argosy: the attempt took longer than its time-out allows"
