@@ -104,13 +104,13 @@ TABLE = [
             "describe_fleets",
             "describe_instance_status",
             "describe_instance_type_offerings",
+            "describe_instances",
             "describe_launch_templates",
             "describe_spot_price_history",
             "modify_fleet",
         )
     ),
     Denied("ec2", "create_fleet", on_demand),
-    Denied("ec2", "describe_instances", stay=1),  # its tags prove an instance ours: without proof none is ended
     Denied("ec2", "describe_fleet_history", short),
     Denied("ec2", "get_console_output", unjoined),
     Denied("ec2", "terminate_instances", stay=1),

@@ -69,7 +69,7 @@ def check(service: str, call: str, code: str) -> None:
     cluster = Controlled(zones=("us-east-1a",), max_instances=2)
     client = refusing(cluster, service)
     client.answers[call] = code, WORDS
-    cluster.submit(12, **({"capacity": {"purchase": "on-demand"}} if call == "create_fleet" else {}))
+    cluster.submit(12, capacity={"purchase": "on-demand" if call == "create_fleet" else "spot"})
     cluster.tick()
     refused_for, checked = int(bool(client.refused)), 0
     while refused_for < 12 and not cluster.record().status_reason:

@@ -85,6 +85,7 @@ def test_a_listing_that_breaks_off_is_the_reason_and_never_no_fleets_yet(operati
             for sentence in (cluster.record().waiting, cluster.explained()):
                 assert what in sentence, number
                 assert SCP in sentence
+    assert not cluster.world.ec2.ledger.instances  # could not be proven ours, and ended
     ec2.answers.clear()
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED

@@ -27,6 +27,7 @@ from argosy.placement.fitness import Fitness
 from argosy.scheduler.buying.capped_demand import CappedDemand
 from argosy.scheduler.buying.purchase_shares import Demand, Due, due_instances
 from argosy.scheduler.buying.reasons import DEPLOYMENT, HELD_BY, why_nothing_is_bought
+from argosy.scheduler.buying.refusals import cannot_prove
 from argosy.scheduler.buying.trial_instances import reserved_left, trials_left, unproven
 from argosy.scheduler.placing.places import Places, RunPlaces, group_is_running
 from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM
@@ -52,7 +53,8 @@ class MarketView:
             return self.assumed
         state, moment = self.moment.state, self.moment
         seconds, daemons = _attempt_seconds(state), daemons_of(state) if state.daemons else ()
-        return offers_of(state.pools.values(), moment.catalogue, moment.now, moment.policy, seconds, daemons)
+        pools = [each for each in state.pools.values() if not cannot_prove(state, each.cell, moment.now)]
+        return offers_of(pools, moment.catalogue, moment.now, moment.policy, seconds, daemons)
 
     def buy(self, backlog: Sequence[Backlog], limits: OrderLimits) -> Order:
         offers = self.offers if any(each.batch.count for each in backlog) else ()

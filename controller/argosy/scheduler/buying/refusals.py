@@ -67,10 +67,17 @@ def _refusal_of(pool: Pool, moment: Moment, spot: Set[str], *, ordered: bool) ->
     pools in which the batch may use spot, so that it does not wait for an on-demand order."""
     setbacks = moment.state.setbacks
     subjects = [Subject(What.TARGET, pool.key)] + [Subject(What.ORDER, pool.key)] * (pool.key not in spot)
-    if ordered:
+    if ordered or cannot_prove(moment.state, pool.cell, moment.now):
         subjects += [Subject(What.LIST, f"{what} {pool.cell}") for what in ("hosts", "container instances")]
     found = [setbacks[subject] for subject in subjects if subject in setbacks]
     return next((setback for setback in found if setback.holds(moment.now)), None)
+
+
+def cannot_prove(state: State, cell: str, now: float) -> bool:
+    """Whether EC2 refuses, for good, to list a cell's instances. Only that listing proves an instance ours, so what is
+    bought there could get no work and could not be ended."""
+    setback = state.setbacks.get(Subject(What.LIST, f"hosts {cell}"))
+    return setback is not None and setback.refusals > 0 and setback.holds(now)
 
 
 def _sentence(pool: Pool, refusal: Setback, now: float) -> str:
