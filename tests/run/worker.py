@@ -116,7 +116,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 def run(session: pytest.Session, items: list[pytest.Item], collection_cpu_s: float) -> None:
     """The tests of one share. After the last one the fixtures of the session stay: its "next item" is the session."""
     files: dict[str, dict[str, float]] = {}
-    faulthandler.dump_traceback_later(float(session.config.getini("faulthandler_timeout")), exit=True, file=_ERRORS)
+    if hangs_after_s := float(session.config.getini("faulthandler_timeout")):
+        faulthandler.dump_traceback_later(hangs_after_s, exit=True, file=_ERRORS)
     following = [*items, cast(pytest.Item, session)][1:]
     for item, after in zip(items, following, strict=True):
         cpu, wall = cpu_s(), time.monotonic()
