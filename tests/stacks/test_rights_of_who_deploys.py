@@ -24,12 +24,12 @@ DOCTOR = ("argosy.cli.deployment.doctor", "register")
 ACCESS = ("argosy.cli.deployment.access", "register")
 IMAGE = ("argosy.cli.deployment.image", "register")
 NO_RIGHT_NEEDED = {"sts:GetCallerIdentity"}  # AWS: "No permissions are required to perform this operation"
-NEVER_CALLED = {"lambda:InvokeFunction"}  # the session has an api, which the doctor does not ask
 # Only with --probe, which no other target gives.
 PROBED = {
     *(f"ec2:{name}" for name in ("DescribeFleets", "ModifyFleet")),
     *(f"ecs:{name}" for name in ("ListContainerInstances", "ListTaskDefinitions", "ListTasks", "RunTask", "StopTask")),
     *(f"s3:{name}Object" for name in ("Put", "Delete")),
+    "lambda:InvokeFunction",
 }
 ROW = re.compile(r"^\| (?P<rights>(?:`[a-z0-9]+:\w+`(?:, )?)+) \| [^|]* \| (?P<targets>[^|]+) \| ", re.MULTILINE)
 
@@ -59,7 +59,7 @@ def rights_for(target: str) -> set[str]:
     names = {(service, operations_of(service)[method]) for service, _, method in calls}
     rights = {f"{IAM_NAMES.get(service, service)}:{operation}" for service, operation in names}
     unused = set() if target == "doctor" else PROBED
-    return {IAM_NAMES.get(right, right) for right in rights} - NO_RIGHT_NEEDED - NEVER_CALLED - unused
+    return {IAM_NAMES.get(right, right) for right in rights} - NO_RIGHT_NEEDED - unused
 
 
 def documented() -> dict[str, set[str]]:
@@ -101,8 +101,8 @@ def test_the_documents_list_every_right_that_baking_needs() -> None:
     assert set(re.findall(r"`(\w+:\w+)`", text.partition("\n## ")[0])) == names | given_with_others
 
 
-def test_the_doctor_asks_no_function_of_the_deployment() -> None:
-    """Which is why `lambda:InvokeFunction` is not among its rights."""
+def test_without_the_probe_the_doctor_asks_no_function_of_the_deployment() -> None:
+    """Which is why `lambda:InvokeFunction` is only among the probe's rights."""
     folder = Path(ROOT / "argosy" / "cli" / "deployment")
-    sources = {*folder.glob("*.py")} - {folder / "access.py", folder / "debug_dump.py"}  # other commands'
+    sources = {*folder.glob("*.py")} - {folder / name for name in ("access.py", "debug_dump.py", "probe.py")}
     assert not [path.name for path in sources if re.search(r"session\.api\b|\.invoke\(", path.read_text())]
