@@ -204,7 +204,7 @@ def services_seen(kinds: list[FailuresAlike]) -> ServiceSeen:
     tasks = {1: live_tasks(RUN), 3: live_tasks(RUN_3)}
     explained = {"sentence": HOSTILE, "cluster": {"reasons": [{"refused": 3, "detail": "needs 4 GPUs"}]}}
     return ServiceSeen(
-        NOW, tasks, courses={1: told, 3: told}, failures={1: kinds}, pools={"i": "c5.large"}, explained=explained
+        NOW, tasks, histories={1: told, 3: told}, failures={1: kinds}, pools={"i": "c5.large"}, explained=explained
     )
 
 
