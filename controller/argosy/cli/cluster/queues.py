@@ -16,6 +16,7 @@ from argosy.cli.runs.spec_source import read_text
 from argosy.cli.session import Session, warn
 from argosy.client.run_names import owner_of
 
+LOOKS, LOOK_S = 20, 0.5  # for the controller to apply a document
 _UNITS = {"usdPerHour": "USD/h", "vcpus": "vCPUs", "gpus": "GPUs", "instances": "instances"}
 _Document = Annotated[Path, typer.Argument(metavar="FILE", help="The sharing document; - reads standard input.")]
 _Earlier = Annotated[int, typer.Argument(metavar="REVISION", min=1, help="The revision to restore.")]
@@ -49,14 +50,25 @@ def restore(session: Session, earlier: _Earlier, revision: _InForce = None) -> N
 
 
 def _applied(session: Session, view: Mapping[str, Any]) -> None:
+    """Say so once it is in force: the next command may name a queue of it."""
+    is_in_force = _is_in_force(session, view["revision"])
     if session.wants_json:
         session.print_json(view)
         return
     names = ", ".join(view["document"]["queues"])
-    session.console.print(f"Revision {view['revision']} takes effect within seconds. Queues: {names}.")
+    when = "is in force" if is_in_force else "takes effect with the controller's next tick"
+    session.console.print(f"Revision {view['revision']} {when}. Queues: {names}.")
     for sentence in view.get("warnings", ()):  # a controller of an earlier version gives none
         warn(sentence)
     session.console.print(f"next: {session.again('queues')}", style="dim")
+
+
+def _is_in_force(session: Session, revision: int) -> bool:
+    for _ in range(LOOKS):
+        if session.api.sharing()["revision"] >= revision:
+            return True
+        session.tools.sleep(LOOK_S)
+    return False
 
 
 def _read(file: Path) -> Any:

@@ -62,18 +62,28 @@ def test_without_a_document_there_is_one_queue() -> None:
 
 def test_a_file_is_applied(file: str) -> None:
     world = World().answers("ApplySharing", {"revision": 4, "document": {"queues": {"research": {}}}})
+    world.answers("DescribeSharing", sharing(revision=3), sharing(revision=4))
     said = lines(world.argosy("queues", "apply", file, "--revision", "3"))
-    assert said == ["Revision 4 takes effect within seconds. Queues: research.", "next: argosy queues"]
-    (request,) = world.functions.requests
-    assert request == {
+    assert said == ["Revision 4 is in force. Queues: research.", "next: argosy queues"]
+    assert [each["action"] for each in world.functions.requests] == ["ApplySharing", *2 * ["DescribeSharing"]]
+    assert world.functions.requests[0] == {
         "action": "ApplySharing", "revision": 3, "document": {"version": 1, "queues": {"research": {"weight": 3}}}
     }  # fmt: skip
 
 
 def test_an_earlier_document_is_restored() -> None:
     world = World().answers("ApplySharing", {"revision": 5, "document": {"queues": {"a": {}, "b": {}}}})
-    assert "Revision 5" in lines(world.argosy("queues", "restore", "2"))[0]
-    assert world.functions.requests == [{"action": "ApplySharing", "restore": 2}]
+    world.answers("DescribeSharing", sharing(revision=5))
+    assert "Revision 5 is in force" in lines(world.argosy("queues", "restore", "2"))[0]
+    assert world.functions.requests[0] == {"action": "ApplySharing", "restore": 2}
+
+
+def test_a_document_that_a_busy_controller_has_not_applied_after_ten_seconds_is_said_to_come() -> None:
+    world = World().answers("ApplySharing", {"revision": 5, "document": {"queues": {"a": {}}}})
+    world.answers("DescribeSharing", sharing(revision=4))
+    began = world.now
+    assert "Revision 5 takes effect with" in lines(world.argosy("queues", "restore", "2"))[0]
+    assert world.now - began == 10.0
 
 
 @pytest.mark.parametrize(
