@@ -44,12 +44,12 @@ CHECK_TICKS = 20  # between two comparisons with a load of the whole state, also
 STATE_COMMITS, ROWS_COMMITS = 5, 6  # between two comparisons of the state and of the kept rows: differences last
 
 
-STRICT_OF = 3  # in one test of so many, the shapes of all requests and replies are checked
+STRICT_OF = 3  # one test in three checks the shapes of all requests and replies
 
 
 def are_shapes_checked() -> bool:
     """Hundreds of scenarios make the same calls, and the check takes a twelfth of their time. The test's name decides,
-    so that a failure comes again."""
+    so that a failure can be reproduced."""
     return zlib.crc32(os.environ.get("PYTEST_CURRENT_TEST", "").partition(" (")[0].encode()) % STRICT_OF == 0
 
 

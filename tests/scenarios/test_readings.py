@@ -38,7 +38,7 @@ SHORT, SERVICE = "two_pools_without_capacity_or_quota", "a_service_with_an_on_de
 SEEN = {
     ("all", SHORT): {ONLY_ACTIVE: True, OLD_TARGET: True, DELETED_OVER_LIMIT: True},
     ("all", SERVICE): {ROOM_BACK_EARLY: True},
-    (TOTAL_ONLY, SHORT): {OLD_TARGET: False, DELETED_OVER_LIMIT: False, DOCKER_BLOCKS: False},
+    (TOTAL_ONLY, SHORT): {DELETED_OVER_LIMIT: False, DOCKER_BLOCKS: False},
     (OLD_TARGET, SERVICE): {OLD_TARGET: True, ROOM_BACK_EARLY: False},
 }
 

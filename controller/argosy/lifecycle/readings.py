@@ -69,10 +69,10 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         known.accepted.pop(fleet, None)
         return
     shown, accepted = known.shown.get(fleet), known.accepted.get(fleet)
-    if None in (shown, accepted) or shown == accepted or seen.spot_target not in (shown, accepted):
-        return
-    saw = f"{fleet} showed the target {seen.spot_target} while it was modified from {shown} to {accepted}"
-    note(state, OLD_TARGET, seen.spot_target == shown, saw, now)
+    # A fleet that shows the accepted target decides nothing: it may have been modified twice, by another controller.
+    if None not in (shown, accepted) and seen.spot_target == shown != accepted:
+        saw = f"{fleet} showed the target {shown} while it was modified from {shown} to {accepted}"
+        note(state, OLD_TARGET, True, saw, now)
 
 
 def miss_fleet(state: State, fleet: str, now: float) -> None:

@@ -1,7 +1,7 @@
 """Which reading of AWS's contracts has the controller seen to hold? (docs/maintainers/notes/readings.md)
 
 Example: EC2 accepts 5 as the target of a fleet whose listings showed 0. A listing that shows the fleet as `modifying`
-with 5 decides that `old-target-while-modifying` does not hold; one that shows 0 decides that it does.
+with 0 decides that `old-target-while-modifying` holds; one that shows 5 decides nothing.
 """
 
 from __future__ import annotations

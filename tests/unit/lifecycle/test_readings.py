@@ -39,17 +39,17 @@ def seen(*facts: Event) -> dict[str, bool]:
     ("facts", "decided"),
     [
         ((ACCEPTED, modifying(0)), {OLD_TARGET: True}),
-        ((ACCEPTED, modifying(5)), {OLD_TARGET: False}),
+        ((ACCEPTED, modifying(5)), {}),  # or 5 was its old target, of a modification by another controller
         ((ACCEPTED, modifying(3)), {}),  # somebody else's
         ((modifying(0),), {}),
         ((ACCEPTED, NotCarriedOut("no answer", about=REFUSED.about, passing=True), modifying(0)), {}),
         ((replace(ACCEPTED, spot_target=0), modifying(0)), {}),
-        ((ACCEPTED, modifying(0), ACCEPTED, modifying(5)), {OLD_TARGET: False}),  # the latest answer counts
         ((REFUSED, RESTING), {ONLY_ACTIVE: True}),
         ((REFUSED, NOTHING), {}),  # it was deleted
         ((REFUSED, replace(RESTING, fleet_id="fleet-2")), {}),
         ((FULL, RESTING), {DELETED_OVER_LIMIT: False}),
         ((FULL, NOTHING), {DELETED_OVER_LIMIT: True}),
+        ((FULL, RESTING, FULL, NOTHING), {DELETED_OVER_LIMIT: True}),  # the latest answer counts
         ((replace(FULL, pool=POOL, refused=True), RESTING), {}),  # a refused call changes nothing
         ((replace(FULL, over_quota=False), NOTHING), {}),
     ],

@@ -95,7 +95,7 @@ class PreemptionChecker(Checker):
             self.facts.violated("S5", told, taker, live.key.run_id)
 
     def _are_few(self, fresh: list[StoredAttempt]) -> None:
-        """Each exchange makes room on an instance of its own, and the last one may exceed the number."""
+        """Each exchange stops tasks on a different instance, and the last one may exceed the limit."""
         on_each = Counter(each.instance for each in fresh)
         before_last = len(fresh) - max(on_each.values(), default=0)
         most = max(1, min(MOST_STOPPED, len(self.facts.stored.live) // 100))

@@ -47,7 +47,7 @@ def test_an_instance_of_the_cheapest_type_becomes_an_ami_and_is_terminated() -> 
     assert (asked["IamInstanceProfile"], asked["SecurityGroupIds"]) == ({"Name": "argosy-bake"}, ["sg-1"])
     assert asked["InstanceInitiatedShutdownBehavior"] == "stop"
     assert asked["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 30, "each type of the kind can start from it"
-    assert "argosy:stage" not in machine.tags, "or the controller would take it for one of its own"
+    assert "argosy:stage" not in machine.tags, "the controller would treat the instance as part of the cluster"
     assert (machine.tags["team"], machine.tags["argosy:bake"]) == ("vision", "main")
     tags = tags_of(ami["Tags"])
     assert (tags["argosy:stage"], tags["argosy:image"], tags["argosy:digest"]) == ("main", ECR, DIGEST)
