@@ -53,9 +53,12 @@ def listens() -> bool:
 
 @pytest.fixture
 def server() -> Iterator[Counted]:
+    """With SIGINT as in a terminal: a shell's background job ignores it, and so do the commands that it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     counted = Counted(forks())
     with ready(counted):
         yield counted
+    signal.signal(signal.SIGINT, before)
 
 
 def line(*words: str, flags: Sequence[str] = ()) -> list[str]:
