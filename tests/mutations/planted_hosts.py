@@ -20,6 +20,7 @@ from argosy.model.instances import Instance
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.ports import StaleState
+from argosy.scheduler.placing import places
 from argosy.scheduler.upkeep import drains
 from tests.builders import NOW
 from tests.fakes.api import Desk
@@ -27,8 +28,7 @@ from tests.mutations.catalogue import SICK, Check, Found, Patch, planted, scenar
 
 SCALING, COMPANY = "tests.unit.api.test_scaling_the_cluster", "tests.scenarios.test_two_controllers"
 DRAINED = "test_an_instance_that_a_user_drains_gets_no_work_stays_and_takes_work_again_at_the_end"
-IMPAIRED = "test_a_host_whose_container_runtime_is_impaired_is_drained_and_replaced_within_one_tick"
-CHECKED = "test_an_instance_that_fails_a_status_check_of_ec2_gets_no_work_and_is_let_go_when_it_is_idle"
+KNOWN = "test_a_sick_host_is_drained_and_replaced_in_the_first_tick_that_knows_of_it"
 SEEN = "test_ended_tasks_are_seen_within_two_minutes_and_a_tick"
 
 
@@ -56,17 +56,24 @@ def drains_never_end(patch: Patch) -> None:
     patch.setattr(hosts.host_care, "pass_time", lambda state, instance, now: None)
 
 
-@planted("what ECS and EC2 say of a host's health is not heard", check=scenario(SICK, IMPAIRED, "event"))
+@planted("what ECS and EC2 say of a host's health is not heard", check=scenario(SICK, KNOWN, "an event"))
 def sick_hosts_are_not_heard_of(patch: Patch) -> None:
     patch.setattr(hosts.host_care, "note_health", lambda state, instance, source, fault, now: None)
 
 
-@planted("EC2 is not asked which instances fail its status checks", check=scenario(SICK, CHECKED, "system"))
+@planted("EC2 is not asked which instances fail its status checks", check=scenario(SICK, KNOWN, "EC2's system check"))
 def status_checks_are_not_read(patch: Patch) -> None:
     patch.setattr(fleets, "_failed_checks", lambda cell, check_time: None)
 
 
-@planted("an impaired host with tasks is never replaced", check=scenario(SICK, IMPAIRED, "sweep"))
+@planted(
+    "nothing is ordered for tasks on an impaired host before they are lost", check=scenario(SICK, KNOWN, "an event")
+)
+def sick_hosts_are_replaced_late(patch: Patch) -> None:
+    patch.setattr(places, "replacements", lambda moment: [])
+
+
+@planted("an impaired host with tasks is never terminated", check=scenario(SICK, KNOWN, "a sweep"))
 def sick_hosts_stay(patch: Patch) -> None:
     real = release._is_past_hope
 

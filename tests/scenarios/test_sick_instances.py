@@ -10,8 +10,8 @@ import pytest
 from argosy.api.waiting.explanation import explain_run
 from argosy.catalogue.lookup import load_catalogue
 from argosy.cli.runs.explain import lines_of
+from argosy.model.events import Observed
 from argosy.model.host_care import DrainRequest
-from argosy.model.inbox import ScaleRequest
 from argosy.model.instance_types import XID_ATTRIBUTE
 from argosy.model.instances import InstanceStatus
 from argosy.model.moment import Moment
@@ -339,46 +339,104 @@ def is_draining(cluster: Controlled, instance_id: str) -> bool:
     return bool(shown["containerInstances"][0]["status"] == "DRAINING")
 
 
-@pytest.mark.parametrize("told", ["event", "sweep"])
-def test_a_host_whose_container_runtime_is_impaired_is_drained_and_replaced_within_one_tick(told: str) -> None:
-    """Its agent takes no more work. The next tick after the event drains it and buys another one for what waits."""
-    lose = (lambda message: "Health Change" in message["detail-type"]) if told == "sweep" else (lambda message: False)
+def check_runtime(cluster: Controlled, instance_id: str) -> None:
+    arn = arn_of(cluster, instance_id)
+    cluster.world.ecs.check_health(arn, "CONTAINER_RUNTIME", "IMPAIRED", "Docker does not answer")
+
+
+SICK = {
+    "an event": check_runtime,
+    "its agent": lambda cluster, sick: cluster.world.ecs.check_health(
+        arn_of(cluster, sick), "AGENT_CONNECTIVITY", "IMPAIRED", "Agent disconnected since 2026-11-22T09:00:04Z"
+    ),
+    "a sweep": check_runtime,
+    "EC2's system check": lambda cluster, sick: cluster.world.ec2.set_failed_checks(sick, "system"),
+}
+
+
+def explained(cluster: Controlled) -> list[str]:
+    """What `argosy explain` says."""
+    state = cluster.controllers[0].state
+    assert state is not None
+    return lines_of(explain_run(Moment(state, load_catalogue(), cluster.world.now, cluster.policy), cluster.run))
+
+
+@pytest.mark.parametrize("told", SICK)
+def test_a_sick_host_is_drained_and_replaced_in_the_first_tick_that_knows_of_it(told: str) -> None:
+    """An event reaches the next tick. Status checks, and health whose event is lost, are read by sweeps. The tasks may
+    end where they are for ten minutes. An instance for them is ordered at once, and used by them alone."""
+    lose = (lambda message: "Health Change" in message["detail-type"]) if told == "a sweep" else (lambda message: False)
     cluster = Controlled(zones=ZONE, work_s=20_000.0, lose=lose)
     cluster.submit(4)
     cluster.run_for(130.0)
     (sick,) = (str(each["InstanceId"]) for each in cluster.live_instances())
-    cluster.put(ScaleRequest(cluster.world.now, 1), "cluster#scale")
-    cluster.tick()
-    cluster.world.ecs.check_health(arn_of(cluster, sick), "CONTAINER_RUNTIME", "IMPAIRED", "Docker does not answer")
-    if told == "event":
-        cluster.tick()
-    else:
-        cluster.run_for(140.0)
-    assert is_draining(cluster, sick)
-    assert sum(cluster.fleet_targets().values()) == 2
+    SICK[told](cluster, sick)
     state = cluster.controllers[0].state
     assert state is not None
-    assert state.instances[sick].cordon == "impaired: ECS says IMPAIRED: CONTAINER_RUNTIME Docker does not answer"
+    most = 1 if told in ("an event", "its agent") else 1 + cluster.policy.sweep_s / cluster.tick_s
+    while not state.instances[sick].impaired:
+        assert most > 0
+        assert sum(cluster.fleet_targets().values()) == 1
+        cluster.tick()
+        most -= 1
+    assert is_draining(cluster, sick)
+    assert sum(cluster.fleet_targets().values()) == 2
+    ecs = "Agent disconnected since" if told == "its agent" else "Docker does not answer"
+    said = f"{told.removesuffix(' check')} status check failed" if told.startswith("EC2") else ecs
+    assert said in " ".join(explained(cluster))
+    assert "its 4 tasks have until" in " ".join(explained(cluster))
     took = until(cluster, lambda: not is_alive(cluster, sick), 1800.0)
-    assert 400.0 < took < 800.0  # its tasks had ten minutes to end
-    cluster.put(ScaleRequest(cluster.world.now, 0), "cluster#scale")
+    assert 400.0 < took < 800.0
+    assert len(cluster.live_instances()) == 1
     cluster.world.workload = lambda task, instance: TaskBehaviour(5.0)
     cluster.run_to_rest()
     assert cluster.record().status == RunStatus.SUCCEEDED
     assert max(cluster.starts().values()) == 1
+    assert len(cluster.world.ec2.ledger.instances) == 2
 
 
-@pytest.mark.parametrize("check", ["system", "instance", "attached-ebs"])
-def test_an_instance_that_fails_a_status_check_of_ec2_gets_no_work_and_is_let_go_when_it_is_idle(check: str) -> None:
+def test_a_sweep_reads_each_status_check_of_ec2() -> None:
+    cluster, sick = one_busy_instance(tasks=1)
+    engine = cluster.controllers[0]
+    for check in ("system", "instance", "attached-ebs"):
+        cluster.world.ec2.set_failed_checks(sick, check)
+        sweep = engine.executor.observe(cluster.world.now, engine.state)  # type: ignore[arg-type]
+        assert isinstance(sweep, Observed)
+        assert [each.impaired for each in sweep.hosts] == [f"EC2's {check} status check failed"]
+
+
+def test_a_sick_host_whose_tasks_end_is_let_go_with_its_replacement() -> None:
     cluster, sick = one_busy_instance(work_s=400.0)
-    cluster.world.ec2.set_failed_checks(sick, check)
+    cluster.world.ec2.set_failed_checks(sick, "system")
     until(cluster, lambda: is_draining(cluster, sick), 200.0)
-    cluster.submit(2, OTHER)
-    until(cluster, lambda: not is_alive(cluster, sick), 900.0)
     cluster.run_to_rest()
-    assert cluster.record(OTHER).status == RunStatus.SUCCEEDED
     assert cluster.record().attempts == 4
-    assert f"EC2's {check} status check failed" in str(cluster.controllers[0].state.instances[sick].impaired)  # type: ignore[union-attr]
+    assert len(cluster.world.ec2.ledger.instances) == 2
+
+
+@pytest.mark.parametrize("capacity", [{"budgetUsd": 50.0}, {"maxInstances": 1}], ids=["a budget", "one instance"])
+def test_no_replacement_is_ordered_out_of_a_budget_or_beyond_the_instances_of_the_run(capacity: dict[str, Any]) -> None:
+    cluster = Controlled(zones=ZONE, work_s=900.0)
+    cluster.submit(4, capacity=capacity)
+    cluster.run_for(130.0)
+    (sick,) = (str(each["InstanceId"]) for each in cluster.live_instances())
+    check_runtime(cluster, sick)
+    cluster.run_for(300.0)
+    assert is_draining(cluster, sick)
+    assert sum(cluster.fleet_targets().values()) == 1
+    cluster.run_to_rest()
+    assert (cluster.record().status, cluster.record().interruptions) == (RunStatus.SUCCEEDED, 4)
+
+
+def test_waiting_tasks_do_not_wait_for_a_silent_host_with_room() -> None:
+    """Its own tasks run on: agents disconnect for moments several times an hour."""
+    cluster, silent = one_busy_instance(tasks=2)
+    cluster.submit(2, OTHER)
+    cluster.tick()  # prepares the run
+    cluster.world.agents[silent].disconnect()
+    cluster.tick()
+    assert sum(cluster.fleet_targets().values()) == 2
+    assert f"{silent} (c5.xlarge) gets no new tasks: its agent is not connected since" in " ".join(explained(cluster))
 
 
 def test_a_host_that_recovers_takes_work_again() -> None:

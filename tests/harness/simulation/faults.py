@@ -95,6 +95,7 @@ KINDS: Mapping[str, tuple[float, float]] = {  # in the order of their generators
     "headroom": (0.2, 0.5),  # a trial: the settings keep room for further tasks while runs are open
     "first-order": (0.3, 0.8),  # a trial: until an instance has joined, the first order is of very few
     "cancel-tasks": (0.2, 0.6),  # a run: its user cancels its first and its last task
+    "sick-host": (1.0, 12.0),  # an instance, per hour: a check of ECS or EC2 fails there, in most cases for a while
 }
 PROMISED_AWAY = frozenset({"token-misbehaviour"})  # AWS guarantees that it does not happen
 ALL = frozenset(KINDS) - PROMISED_AWAY

@@ -24,6 +24,7 @@ from argosy.model.runs import CANCELLING, Run
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
+from argosy.model.wording import time_of_day
 from argosy.placement.demand import Batch
 from argosy.placement.explain import Explanation, explain
 from argosy.scheduler.buying.budget import is_about_money
@@ -141,11 +142,18 @@ def _consoles(moment: Moment) -> list[dict[str, Any]]:
 
 
 def _impaired(moment: Moment, run: Run) -> list[dict[str, Any]]:
-    """The live instances with attempts of the run that AWS calls impaired."""
-    ill = [
-        each for each in moment.state.instances.values() if each.impaired and each.alive and each.id in run.instances
-    ]
-    return [{"instanceId": each.id, "instanceType": each.instance_type, "because": each.cordon} for each in ill]
+    """The live instances with attempts of the run that AWS calls impaired, or whose agents are not connected."""
+    table, found = moment.state.attempts, list[dict[str, Any]]()
+    for name in sorted(run.instances):
+        each = moment.state.instances.get(name)
+        since = (each.impaired_since or each.disconnected_at) if each is not None and each.alive else 0.0
+        if each is None or not since:
+            continue
+        because = each.cordon if each.impaired else f"its agent is not connected since {time_of_day(since)}"
+        tasks = int((table["run"][table.on_instance(name)] == run.number).sum())
+        told = {"instanceId": name, "instanceType": each.instance_type, "because": because, "tasks": tasks}
+        found.append({**told, "until": since + moment.policy.agent_patience_s})
+    return found
 
 
 def _shared_gpus(state: State) -> list[dict[str, Any]]:

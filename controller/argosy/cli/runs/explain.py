@@ -21,7 +21,7 @@ from argosy.client.checkpoints import resumption
 from argosy.client.errors import ArgosyError
 from argosy.figures.headroom import said_headroom
 from argosy.model.resources import said_vcpus
-from argosy.model.wording import FOR_A_CORE
+from argosy.model.wording import FOR_A_CORE, hour_and_minute
 
 RECORDED = "give a time at which the controller was running; the setting journalDays sets how long its record is kept"
 LATER = "The record is stored every minute and when a run ends: ask again then, or without --at for the present state"
@@ -152,11 +152,19 @@ def lines_of(reply: Mapping[str, Any]) -> list[str]:
         lines.append(f"{each['instanceId']} ({each['instanceType']}): {devices}")
     for each in reply.get("impaired", ()):
         lines.append(f"{each['instanceId']} ({each['instanceType']}) gets no new tasks: {each['because']}")
-        lines.append("  its tasks start elsewhere, and what fails there counts as lost, not as your program's failure")
+        lines.append(f"  {_of_sick_host(each)}")
     for each in reply.get("consoles", ()):
         lines.append(f"{each['instanceId']} ({each['instanceType']}) never joined the cluster; its console ended with:")
         lines += [f"  {line}" for line in each["console"].splitlines()]
     return lines
+
+
+def _of_sick_host(host: Mapping[str, Any]) -> str:
+    """What follows for its tasks. An earlier deployment does not count them."""
+    if not host.get("tasks"):
+        return "its tasks start elsewhere, and what fails there counts as lost, not as your program's failure"
+    time = f"its {counted(host['tasks'], 'task')} have until {hour_and_minute(host['until'])} to end"
+    return f"{time}, else they start elsewhere; what fails there counts as lost, not as your program's failure"
 
 
 def _device(device: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from argosy.scheduler.buying.reasons import DEPLOYMENT, HELD_BY, why_nothing_is_
 from argosy.scheduler.buying.refusals import cannot_prove
 from argosy.scheduler.buying.trial_instances import reserved_left, trials_left, unproven
 from argosy.scheduler.placing.places import Places, RunPlaces, group_is_running
-from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM
+from argosy.scheduler.placing.spare_room import HEADROOM, NO_SPARE_ROOM
 from argosy.scheduler.turns.caps import quotas_of, usd_of_all, vcpus_left
 
 DEPLOYMENT_USD = "the deployment's limit of {:,.2f} USD an hour (argosy queues)"
@@ -104,7 +104,7 @@ def bought(market: MarketView, places: Places) -> OrderedPlaces:
 
 
 def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places:
-    """Keep the headroom, and buy what it lacks once nothing is bought for tasks.
+    """Keep the room for further tasks, and buy what it lacks once nothing is bought for waiting ones.
 
     While a limit of the deployment holds tasks back, nothing is kept or bought for the headroom, which would be in
     their way. Nor is an instance kept that only runs with caps pay for, because its hours would use up their money.
@@ -115,14 +115,15 @@ def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places
     limits = order_limits(moment)
     reasons = (each.reason for each in order.shortfalls if _is_shared(each, limits))
     if held_back := next((reason for reason in reasons if reason != AT_ONCE), ""):
-        order.why_no_headroom = f"tasks wait for {held_back}" if spare.lacking else ""
+        order.why_no_headroom = f"tasks wait for {held_back}" if spare.lacks_headroom else ""
         return places
     order.kept.update(places.owed[name] for name in spare.instances & places.owed.keys())
     if spare.lacking and not order.instances:
         more = market.buy([Backlog(each, BatchLimits(moment.policy.max_instances)) for each in spare.lacking], limits)
         order.instances.update(more.instances)
         order.usd_per_hour, order.lower_bound_usd_per_hour = more.usd_per_hour, None
-        short = [pair for pair in zip(spare.lacking, more.shortfalls, strict=True) if pair[1].tasks]
+        both = zip(spare.lacking, more.shortfalls, strict=True)
+        short = [pair for pair in both if pair[1].tasks and pair[0].group.startswith(HEADROOM)]
         told = (why_nothing_is_bought(moment, size, its.reason) for size, its in short if its.reason != AT_ONCE)
         order.why_no_headroom = next(told, "")
     return replace(places, wanted=places.wanted | (spare.instances - places.owed.keys() - places.no_linger))

@@ -23,7 +23,7 @@ from argosy.placement.place import place, place_further
 from argosy.placement.strategy import EMPTYING, spread_attribute
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.placing.launches import launches
-from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM, SpareRoom, spare_batches, spare_room
+from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM, SpareRoom, replacements, spare_batches, spare_room
 from argosy.scheduler.supply.present import what_is_there
 from argosy.scheduler.supply.roster import Lineup, Roster
 from argosy.scheduler.turns.asks import NO_BOUND, Ask, Bound
@@ -61,7 +61,7 @@ class Places:
     no_linger: frozenset[str] = frozenset()  # instances that go as soon as they idle
     share: FairShare | None = None  # where several share the cluster; its caps count what is placed
     here: Sequence[InstanceRow] = ()  # instances that may be given work, as they were before `launches`
-    spare: SpareRoom = NO_SPARE_ROOM  # the headroom, on what the tasks of this tick leave
+    spare: SpareRoom = NO_SPARE_ROOM  # for further tasks, on what those of this tick leave
 
 
 NO_PLACES = Places()
@@ -108,6 +108,8 @@ def placed(turns: Turns) -> Places:
     starting = [(number, here.row(row).id, count) for (number, row), count in sorted(on_here.tasks.items())]
     runs = _per_run(asks, ordered, on_here.in_use)
     on_rows = [(here, on_here.tasks), (coming, ordered.tasks)]
+    has_caps = turns.share is not None and turns.share.caps is not None  # a replacement could exceed them
+    spare = [*(() if has_caps else replacements(present.moment)), *spare_batches(present.moment)]
     return Places(
         runs=_with_spreads(runs, asks, on_rows),
         launches=tuple(launches(turns, starting)),
@@ -116,7 +118,7 @@ def placed(turns: Turns) -> Places:
         owed_used=Counter(owed[name] for name in ordered.used & owed.keys()),
         share=ordered.share,
         here=here.rows,
-        spare=spare_room([emptying(each) for each in spare_batches(present.moment)], asks, on_rows),
+        spare=spare_room([emptying(each) for each in spare], asks, on_rows),
     )
 
 

@@ -1,28 +1,35 @@
-"""Room for tasks that have not been submitted yet: the setting `headroom`.
+"""Room for tasks that do not wait yet: the setting `headroom`, and tasks on impaired instances.
 
 It is placed after all tasks, in the room that they leave, and starts nothing. So it takes no place from a task.
+Example: AWS calls an instance with four tasks impaired. Room for four tasks is ordered in the same tick. If the tasks
+have not ended ten minutes later, the instance is terminated, and they start there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
 
+from argosy.market.fallback import purchases
+from argosy.model.attempts import StopCause
 from argosy.model.instance_types import GPU_PART_ATTRIBUTE, SHARES_GPUS
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import SparePlaces
 from argosy.model.run_terms import ARM64
 from argosy.model.runs import Run
+from argosy.model.state import State
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.pass_state import PassState
 from argosy.placement.place import place_further
 from argosy.placement.supply import Supply
-from argosy.scheduler.turns.asks import ON_DEMAND_ONLY, SPOT_ONLY, Ask
+from argosy.scheduler.turns.asks import ON_DEMAND_ONLY, SPOT_ONLY, Ask, batch_of, shunned_by
 
+HEADROOM = "headroom:"  # begins the groups of its batches
 ON_X86 = f"not(attribute:ecs.cpu-architecture == {ARM64})"
 OnRows = tuple[Supply, Mapping[tuple[int, int], int]]
 """Instances, and the tasks placed there in this tick, by (ask, row)."""
@@ -39,6 +46,10 @@ class SpareRoom:
     instances: frozenset[str] = frozenset()  # ids of those that hold some of it and got no task in this tick
     lacking: tuple[Batch, ...] = ()  # places for which instances have to be bought
 
+    @property
+    def lacks_headroom(self) -> bool:
+        return any(each.group.startswith(HEADROOM) for each in self.lacking)
+
 
 NO_SPARE_ROOM = SpareRoom()
 
@@ -48,6 +59,37 @@ def spare_batches(moment: Moment) -> list[Batch]:
     budget or an hourly cap: the headroom could use up the cap, and the run itself would not start."""
     sizes, pay = moment.policy.headroom, (_pays(run) for run in moment.state.runs.values())
     return [_batch(number, each) for number, each in enumerate(sizes)] if sizes and any(pay) else []
+
+
+def replacements(moment: Moment) -> list[Batch]:
+    """The tasks that will be lost with impaired instances unless they end before. Services move their tasks themselves
+    (`services`), and runs with a budget, an hourly cap or a group that stays together buy once the tasks are lost."""
+    state = moment.state
+    at_risk = Counter(_at_risk(state)) if any(each.impaired for each in state.instances.values()) else Counter[int]()
+    shunned, found = shunned_by(state) if at_risk else {}, []
+    for run in state.runs.values():
+        count = min(at_risk[run.number], _instances_left(run, state))
+        if count > 0 and _pays(run) and not (run.halted or run.terms.serves or run.group in run.terms.affinity):
+            may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
+            found.append(replace(batch_of(moment, run, moment.now, shunned, may_buy), count=count))
+    return found
+
+
+def _at_risk(state: State) -> Iterator[int]:
+    """Run.number of each task on an impaired instance that is not being stopped."""
+    table = state.attempts
+    for instance in state.instances.values():
+        if instance.impaired and instance.alive and not instance.interrupted_at:
+            rows = table.on_instance(instance.id)
+            yield from table["run"][[row for row in rows if table["stop_cause"][row] == StopCause.NONE.value]].tolist()
+
+
+def _instances_left(run: Run, state: State) -> int:
+    """How many more instances the run may use. A task needs one at most."""
+    if run.terms.max_instances is None:
+        return run.task_count
+    names = state.attempts["instance"][state.attempts.here_of_run(run.number)]
+    return run.terms.max_instances - len(np.unique(names))
 
 
 def _pays(run: Run) -> bool:
@@ -64,7 +106,7 @@ def _batch(number: int, size: SparePlaces) -> Batch:
         needs.memory_mib,
         needs.gpus,
         size.places,
-        group=f"headroom:{number}",
+        group=f"{HEADROOM}{number}",
         gpu_share_mib=needs.gpu_share_mib,
         constraints=(only, ON_X86, *whole, *shares),
     )

@@ -11,13 +11,14 @@ from argosy.emulator.ec2.records import MachineType
 from argosy.emulator.ec2.service import Ec2Instance
 from argosy.model.policy import Policy
 from tests.harness.simulation.faults import Faults
-from tests.harness.simulation.world.agent import WITH_RUNNER, AgentBehaviour
+from tests.harness.simulation.world.agent import WITH_RUNNER, AgentBehaviour, VirtualAgent
 from tests.harness.simulation.world.deployed_fleets import is_ours, is_steered
 from tests.harness.simulation.world.timeline import Timeline
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.harness.simulation.world.world import World
 
 LOOK_EVERY_S = 30.0
+CHECKS = ("CONTAINER_RUNTIME", "AGENT_CONNECTIVITY", "system")  # the last is EC2's
 SAID_WITHIN_S = 45.0
 SHUTDOWN_CODES = (143, 137, 1)
 PULL_ERRORS = (  # in the agent's words (aws.md 9.6; reliability.md rows 48 and 49)
@@ -130,7 +131,25 @@ class MachineFaults:
             agent.break_gpu(self._faults.between(0, SAID_WITHIN_S))
         if agent is not None and agent.gpus_left and self._faults.strikes("xid", share):
             agent.break_gpu(self._world.share("xid", instance.instance_id) * SAID_WITHIN_S, by_driver=True)
+        if agent is not None and agent.arn and self._faults.strikes("sick-host", share):
+            self._fail_a_check(agent)
         self._strike_gpu(instance.instance_id, share)
+
+    def _fail_a_check(self, agent: VirtualAgent) -> None:
+        """What runs there runs on."""
+        check = CHECKS[int(self._faults.between(0, len(CHECKS)))]
+
+        def say(fails: bool) -> None:
+            if check == "system":
+                self._world.ec2.set_failed_checks(agent.instance.instance_id, *([check] if fails else []))
+            elif agent.alive:
+                status, reason = ("IMPAIRED", "it does not answer") if fails else ("OK", None)
+                self._world.ecs.check_health(agent.arn, check, status, reason)
+
+        say(True)
+        minutes = self._faults.between(0.5, 25)
+        if minutes < 15:  # the others stay sick
+            self._world.later(60 * minutes, partial(say, False))
 
     def _strike_gpu(self, instance_id: str, share: float) -> None:
         """One of those that tasks share, if there is one."""
