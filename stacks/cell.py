@@ -112,7 +112,7 @@ class CellStack(cdk.Stack):
             iam.Role.from_role_arn(self, "TaskRole", arns.role("task"), mutable=False),
         )
         self.cell = Cell(self, "Cell", settings=settings, region=region, roles=roles, dependencies=dependencies)
-        forwarding = Forwarding(self, "Forwarding", settings=settings, region=region)
+        forwarding = EventForwarder(self, "Forwarding", settings=settings, region=region)
         watchdog = Watchdog(self, "Watchdog", settings=settings, region=region, dead_letters=forwarding.undelivered)
         alarms = CellAlarms(
             self,
@@ -126,7 +126,7 @@ class CellStack(cdk.Stack):
         nag.acknowledge_cell(self)
 
 
-class Forwarding(Construct):
+class EventForwarder(Construct):
     """Every event that the controller listens to, sent on to the deployment's own bus in the home Region.
 
     ECS's events are those of our cluster. EC2's events name only their instance: those of the account's other instances

@@ -20,7 +20,7 @@ from stacks.events import Events
 from stacks.functions import Function, FunctionProps
 from stacks.interruptions import Interruptions
 from stacks.observability import Functions, Observability
-from stacks.outputs import Deployed, Outputs
+from stacks.outputs import HomeParts, Outputs
 from stacks.schedules import Schedules
 from stacks.store import Store
 from stacks.tasks import TaskRoles
@@ -70,7 +70,7 @@ class HomeStack(cdk.Stack):
             store=self.store,
             functions=Functions(api=self.api, controller=self.controller, watchdog=self.watchdog.function),
         )
-        deployed = Deployed(self.cell, self.store, self.api, self.controller)
+        deployed = HomeParts(self.cell, self.store, self.api, self.controller)
         outputs = Outputs(self, "Outputs", settings=settings, deployed=deployed)
         for learns in (self.api, self.controller, self.watchdog.function, outputs.parameter):
             learns.node.add_dependency(guard.resource)

@@ -27,7 +27,7 @@ _ORDINALS = ("One", "Two", "Three", "Four", "Five", "Six")
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
+class HomeParts:
     """The parts of the home stack that its outputs name."""
 
     cell: Cell
@@ -39,7 +39,7 @@ class Deployed:
 class Outputs(Construct):
     """The outputs of the home stack, the policies of its users, and the parameter that the command reads."""
 
-    def __init__(self, scope: Construct, id: str, *, settings: Settings, deployed: Deployed) -> None:
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, deployed: HomeParts) -> None:
         super().__init__(scope, id)
         self._prefix = settings.prefix
         subnet = "PublicSubnet" if settings.subnets == "public" else "PrivateSubnet"

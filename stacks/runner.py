@@ -40,7 +40,7 @@ NO_DIGEST = "0" * 64  # of a runner that is not built: no file has it
 
 
 @dataclass(frozen=True)
-class Published:
+class RunnerAsset:
     """The runner's place in a Region's assets. url, arn: tokens of the template."""
 
     url: str
@@ -73,13 +73,13 @@ class Runner(Construct):
                 "argosy:RunnerNotBuilt", f"{NOT_BUILT} Until then every launch template differs from a deployed one."
             )
 
-    def _published(self, architecture: str, file: Path) -> Published:
+    def _published(self, architecture: str, file: Path) -> RunnerAsset:
         asset = assets.Asset(self, FOLDERS[architecture], path=str(file))
         arn = asset.bucket.arn_for_objects(asset.s3_object_key)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        return Published(asset.http_url, arn, cdk.Stack.of(self).region, digest)
+        return RunnerAsset(asset.http_url, arn, cdk.Stack.of(self).region, digest)
 
-    def _absent(self, architecture: str) -> Published:
+    def _absent(self, architecture: str) -> RunnerAsset:
         """An asset whose publishing fails: the CDK runs a command to make it, and shows what that says."""
         stack = cdk.Stack.of(self)
         key = hashlib.sha256(f"not built: {architecture}".encode()).hexdigest()
@@ -91,7 +91,7 @@ class Runner(Construct):
         arn = stack.format_arn(
             service="s3", region="", account="", resource=place.bucket_name, resource_name=place.object_key
         )
-        return Published(place.http_url, arn, stack.region, NO_DIGEST)
+        return RunnerAsset(place.http_url, arn, stack.region, NO_DIGEST)
 
 
 def is_current(folder: Path = BUILT) -> bool:

@@ -20,7 +20,7 @@ import pytest
 
 from argosy.local.containers.engine import ENGINES, EngineRuntime, NoEngineError, check
 from argosy.local.containers.engine_run import label
-from argosy.local.containers.process import Ended, Isolation, Program
+from argosy.local.containers.process import Exit, Isolation, Program
 from tests.docker_daemon import private_docker
 
 # Parameters of a fixture `engine`, besides "fake".
@@ -131,7 +131,7 @@ class Started:
 
     def __init__(self, runtime: EngineRuntime, script: str, environment: dict[str, str], **changes: Any) -> None:
         self.lines: queue.Queue[str] = queue.Queue()
-        self.ends: queue.Queue[Ended] = queue.Queue()
+        self.ends: queue.Queue[Exit] = queue.Queue()
         image = runtime.pull("argosy/engine-test")
         box = Isolation(image.reference or "", **changes.pop("isolation", {}))
         program = Program(image.arguments(None, [script]), environment, image.folder, 256, isolation=box, **changes)
@@ -140,7 +140,7 @@ class Started:
     def line(self) -> str:
         return self.lines.get(timeout=PATIENCE_S)
 
-    def end(self) -> Ended:
+    def end(self) -> Exit:
         ended = self.ends.get(timeout=PATIENCE_S)
         self.container.join(PATIENCE_S)
         return ended
@@ -155,9 +155,9 @@ LOCAL_MODE = """
 import signal, sys
 from pathlib import Path
 from argosy.local.containers.engine import EngineRuntime
-from argosy.local.containers.engine_run import Door
+from argosy.local.containers.engine_run import ContainerPort
 from tests.container_engines import start
-door = Door(int(sys.argv[3]), lambda listener: listener.close)
+door = ContainerPort(int(sys.argv[3]), lambda listener: listener.close)
 runtime = EngineRuntime(sys.argv[1], Path(sys.argv[2]), door=door)
 print(start(runtime, "echo runs; sleep 60 || /bin/busybox sleep 60").line(), flush=True)
 signal.pause()

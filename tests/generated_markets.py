@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.market.allocation.problem import Offered, Problem, TaskShapes
+from argosy.market.allocation.problem import PoolTable, Problem, TaskShapes
 
 VCPUS = (2, 4, 8, 16, 32, 48, 64, 96)
 
@@ -24,7 +24,7 @@ NEEDS_VCPU = (0.25, 0.5, 1, 2, 3, 4, 6, 8, 16)
 NEEDS_GIB_PER_VCPU = (0.5, 1, 1.5, 2, 3, 4, 6, 8, 12)
 
 
-def market(pools: int, seed: int) -> Offered:
+def market(pools: int, seed: int) -> PoolTable:
     """Types of drawn generations (a price level each), drawn zones with prices of their own, log-normal depth."""
     rng = np.random.default_rng(seed)
     kinds = [(v, v * g, 0, 0.012 * v * (1 + g / 8)) for v in VCPUS for g in GIB_PER_VCPU]
@@ -37,7 +37,7 @@ def market(pools: int, seed: int) -> Offered:
     ]
     price = np.array([kinds[k][3] for k in kind]) * level[kind, generation] * rng.uniform(0.8, 1.5, pools)
     depth = np.maximum(1, rng.lognormal(np.log(600), 1.0, pools) / [c[0] / 1024 for c in capacity]).astype(int)
-    return Offered.of(capacity, price.round(4).tolist(), depth.tolist(), (kind * 12 + generation).tolist())
+    return PoolTable.of(capacity, price.round(4).tolist(), depth.tolist(), (kind * 12 + generation).tolist())
 
 
 def backlog(shapes: int, tasks: int, seed: int) -> TaskShapes:
@@ -60,7 +60,7 @@ def changed(problem: Problem, seed: int) -> Problem:
     offered, wanted = problem.offered, problem.backlog
     price = offered.price * rng.uniform(0.97, 1.03, len(offered.price))
     count = (wanted.count * rng.uniform(0.9, 1.1, len(wanted.count))).astype(np.int64)
-    return Problem(Offered(offered.capacity, price, offered.depth, offered.kind), TaskShapes(wanted.need, count))
+    return Problem(PoolTable(offered.capacity, price, offered.depth, offered.kind), TaskShapes(wanted.need, count))
 
 
 def distinct_sizes(tasks: int, seed: int, gpu_share: float = 0.0) -> TaskShapes:
@@ -75,11 +75,11 @@ def distinct_sizes(tasks: int, seed: int, gpu_share: float = 0.0) -> TaskShapes:
     return TaskShapes.of(list(needs), [1] * tasks)
 
 
-def proportional_market(types: int) -> Offered:
+def proportional_market(types: int) -> PoolTable:
     """Types of 1 to `types` vCPUs at one price per vCPU, without the host's own use."""
     vcpus = np.arange(1, types + 1)
     capacity = np.column_stack([vcpus * 1000 - 100, vcpus * 2048 - 10, 0 * vcpus])
-    return Offered.of(capacity.tolist(), (vcpus * 0.3).tolist(), [1_000_000] * types, list(range(types)))
+    return PoolTable.of(capacity.tolist(), (vcpus * 0.3).tolist(), [1_000_000] * types, list(range(types)))
 
 
 def small_tasks(tasks: int, seed: int) -> TaskShapes:
@@ -91,12 +91,12 @@ def small_tasks(tasks: int, seed: int) -> TaskShapes:
     return TaskShapes.of(needs, count.tolist())
 
 
-def catalogue_market() -> Offered:
+def catalogue_market() -> PoolTable:
     """The catalogue's x86 types on demand, as many as wanted."""
     kinds = [kind for kind in load_catalogue().values() if kind.runs("x86_64") and not kind.gpu_part]
     kinds = [kind for kind in kinds if kind.on_demand_usd_per_hour > 0]
     prices, many = [kind.on_demand_usd_per_hour for kind in kinds], [100_000] * len(kinds)
-    offered = Offered.of([kind.resources[:3] for kind in kinds], prices, many, list(range(len(kinds))))
+    offered = PoolTable.of([kind.resources[:3] for kind in kinds], prices, many, list(range(len(kinds))))
     return replace(offered, gpu_mib=np.array([kind.shared_gpu_mib for kind in kinds]))
 
 

@@ -16,7 +16,7 @@ from argosy.model.instances import Instance
 from argosy.model.invariants import REGISTERED, InconsistentState
 from argosy.model.runs import Run
 from argosy.model.services.environments import Environment
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
@@ -108,9 +108,9 @@ def _pool_faults(state: State) -> Iterator[str]:
 
 def _setback_faults(state: State) -> Iterator[str]:
     for subject, setback in state.setbacks.items():
-        if not (isinstance(subject.what, What) and subject.id):
+        if not (isinstance(subject.what, Act) and subject.id):
             yield f"set-back {subject}: nothing is known by that name"
-        if subject.what is What.RESOLVE and int(subject.id) >= state.next_wave:
+        if subject.what is Act.RESOLVE and int(subject.id) >= state.next_wave:
             yield f"set-back {subject}: the wave was never assigned"
         if not 0 <= setback.refusals <= setback.count:
             yield f"set-back {subject}: {setback.refusals} refusals in {setback.count} rounds"

@@ -149,6 +149,21 @@ def doubled_classes(found: Mapping[str, Module]) -> dict[str, list[str]]:
     return {name: where for name, where in sorted(places.items()) if len(where) > 1}
 
 
+NOUNS = {"Finding", "Firing", "Grouping", "Holding", "Ranking", "Reading", "Rounding", "Setting", "Sharing", "Sighting"}
+STORED_NAMES = {"Observed"}  # an event: the record of a controller names its class
+
+
+def participles(found: Mapping[str, Module]) -> list[str]:
+    """Classes whose name is a single participle: `Filled` and `_Followed` do not say what they hold."""
+    return [
+        f"{name}.{node.name}"
+        for name, module in found.items()
+        for node in module.nodes
+        if isinstance(node, ast.ClassDef)
+        if re.fullmatch(r"_?[A-Z][a-z]*(ing|ed)", node.name) and node.name.lstrip("_") not in NOUNS | STORED_NAMES
+    ]
+
+
 def loose_modules(found: Mapping[str, Module]) -> list[str]:
     """Modules outside every subpackage, directly in the package."""
     return [name for name, module in found.items() if name.count(".") == 1 and not module.is_package]
@@ -296,6 +311,7 @@ def words_of_documents(folder: Path = ROOT / "docs") -> int:
 def figures() -> list[Figure]:
     """What has a ceiling. Counted once: what the first run of the main path has read, a second one would not read."""
     found, stacks, tests = modules(), modules(ROOT / "stacks"), modules(ROOT / "tests")
+    harness = {name: module for name, module in tests.items() if name.startswith("tests.harness.")}
     path = main_path()
     circled = [" <-> ".join(each) for part in (found, stacks, tests) for each in import_circles(part)]
     doubled = [f"{name}: {', '.join(where)}" for name, where in doubled_classes(found).items()]
@@ -309,6 +325,7 @@ def figures() -> list[Figure]:
         _named("modules in no room", loose_modules(found)),
         _named("import circles, those of `stacks` and `tests` included", circled),
         _named("class names defined twice", doubled),
+        _named("class names that are one participle", participles(found | stacks | harness)),
         Figure("code lines of `stacks`", sum(each.code_lines for each in stacks.values())),
     ]
 

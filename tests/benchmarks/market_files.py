@@ -12,12 +12,12 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from argosy.market.allocation.problem import Offered, TaskShapes
+from argosy.market.allocation.problem import PoolTable, TaskShapes
 from tests.generated_markets import distinct_sizes, market
 from tests.harness.bench.allocation_files import BACKLOG_COLUMNS, POOL_COLUMNS
 
 
-def write(folder: Path, offered: Offered, wanted: TaskShapes) -> None:
+def write(folder: Path, offered: PoolTable, wanted: TaskShapes) -> None:
     """Pools and shapes are named after their rows: `a-7` is the zone of pool 7, `t-3` a type, `s-12` a shape."""
     columns = zip(offered.capacity.tolist(), offered.price.tolist(), offered.depth.tolist(), strict=True)
     kinds = offered.kind.tolist()

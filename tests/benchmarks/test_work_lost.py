@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from argosy.sharing.columns import Limits, Sharers
-from argosy.sharing.victims import Holders, Standings, Wish, exchange
+from argosy.sharing.victims import Holders, Standings, WaitingTask, exchange
 
 INSTANCES, EXCHANGES = 5_000, 50
 KINDS = ((16, 0.20), (16, 0.35), (32, 0.45), (48, 0.90))  # vCPUs and USD an hour
@@ -51,7 +51,7 @@ class Full:
         self.standing = Standings(Sharers.of([1] * 12, used, [1] * 12), Limits.of(capacity, capacity))
 
     def lost_by_our_rule(self) -> float:
-        lost, wish = 0.0, Wish(0, np.array([WISH_VCPUS]))
+        lost, wish = 0.0, WaitingTask(0, np.array([WISH_VCPUS]))
         for _ in range(EXCHANGES):
             made = exchange(wish, self.holders, self.standing, lambda where, rows: True)
             assert made is not None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from argosy.api.cluster.actions import at_work, in_columns
-from argosy.client.failures import FailuresAlike, kinds_of
+from argosy.client.failures import AlikeAttempts, kinds_of
 from argosy.figures.cluster import cluster_page
 from argosy.figures.document import Page, one_file
 from argosy.figures.environment import ServiceSeen, environment_page
@@ -198,7 +198,7 @@ def queues_of_hostile_owners() -> dict[str, Any]:
     return sharing(queues=found, halfLifeSeconds=600.0)
 
 
-def services_seen(kinds: list[FailuresAlike]) -> ServiceSeen:
+def services_seen(kinds: list[AlikeAttempts]) -> ServiceSeen:
     """The page of an environment with all of its data."""
     _, told, _ = history(8, 100)
     tasks = {1: live_tasks(RUN), 3: live_tasks(RUN_3)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.local.containers.engine_run import Door
+from argosy.local.containers.engine_run import ContainerPort
 from tests.container_engines import DOCKERFILE, hello, install_fake, static_busybox
 from tests.fakes.ecs_clouds import IMPLEMENTATIONS, EcsCloud
 from tests.fakes.serving import served
@@ -40,9 +40,9 @@ def images(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def door() -> Iterator[Door]:
+def door() -> Iterator[ContainerPort]:
     with served(hello) as server:
-        yield Door(server.port, server.serve_too)
+        yield ContainerPort(server.port, server.serve_too)
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from argosy.local.containers.engine import EngineRuntime, NoEngineError, check
-from argosy.local.containers.engine_run import NOT_STARTED, ContainerEngine, Door, run_arguments
+from argosy.local.containers.engine_run import NOT_STARTED, ContainerEngine, ContainerPort, run_arguments
 from argosy.local.containers.images import CannotPullError
-from argosy.local.containers.process import OUT_OF_MEMORY, Ended, Isolation, Program
+from argosy.local.containers.process import OUT_OF_MEMORY, Exit, Isolation, Program
 from argosy.local.gpus import Gpu, Maker
 from tests.container_engines import REAL, Started, asking, calls, containers, hello, leave_a_container, start, use
 from tests.fakes.serving import served
@@ -29,7 +29,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture
-def runtime(engine: str, images: Path, door: Door) -> Iterator[EngineRuntime]:
+def runtime(engine: str, images: Path, door: ContainerPort) -> Iterator[EngineRuntime]:
     made = EngineRuntime(engine, images, door=door)
     yield made
     made.close()
@@ -37,10 +37,12 @@ def runtime(engine: str, images: Path, door: Door) -> Iterator[EngineRuntime]:
         subprocess.run([engine, "rmi", "--force", "argosy/engine-test"], capture_output=True, check=False)
 
 
-def test_lines_exit_code_and_environment_are_the_programs(engine: str, runtime: EngineRuntime, door: Door) -> None:
+def test_lines_exit_code_and_environment_are_the_programs(
+    engine: str, runtime: EngineRuntime, door: ContainerPort
+) -> None:
     before = set(threading.enumerate())
     started = start(runtime, 'echo "one $A"; echo two >&2; exit 7', {"A": "x y=z"})
-    assert started.end() == Ended(7)
+    assert started.end() == Exit(7)
     assert sorted(started.line() for _ in range(2)) == ["one x y=z", "two"]
     assert containers(engine, door.port) == []
     runtime.close()  # Docker's containers share one listener until then
@@ -49,22 +51,22 @@ def test_lines_exit_code_and_environment_are_the_programs(engine: str, runtime: 
 
 def test_a_program_sees_nothing_of_this_machines_environment(runtime: EngineRuntime) -> None:
     started = start(runtime, 'echo "[$AWS_SECRET_ACCESS_KEY$VIRTUAL_ENV]"')
-    assert started.end() == Ended(0)
+    assert started.end() == Exit(0)
     assert started.line() == "[]"
 
 
-def test_stop_asks_first(engine: str, runtime: EngineRuntime, door: Door) -> None:
+def test_stop_asks_first(engine: str, runtime: EngineRuntime, door: ContainerPort) -> None:
     started = start(runtime, "trap 'exit 143' TERM; echo ready; while :; do :; done")
     assert started.line() == "ready"
     started.container.stop()
-    assert started.end() == Ended(143)
+    assert started.end() == Exit(143)
     assert containers(engine, door.port) == []
 
 
 @pytest.mark.parametrize("engine", ["fake"], indirect=True)
-def test_an_engine_whose_books_are_late_is_waited_for(engine: str, runtime: EngineRuntime, door: Door) -> None:
+def test_an_engine_whose_books_are_late_is_waited_for(engine: str, runtime: EngineRuntime, door: ContainerPort) -> None:
     """Like podman's on a busy machine: `run` ends with 127, and the container is still said to run."""
-    assert start(runtime, "exit 7", {"FAKE_LATE": "1"}).end() == Ended(7)
+    assert start(runtime, "exit 7", {"FAKE_LATE": "1"}).end() == Exit(7)
     assert containers(engine, door.port) == []
 
 
@@ -72,20 +74,20 @@ def test_stop_kills_what_does_not_listen(runtime: EngineRuntime) -> None:
     started = start(runtime, "trap '' TERM; echo ready; while :; do :; done", stop_timeout_s=1.0)
     assert started.line() == "ready"
     started.container.stop()
-    assert started.end() == Ended(137)
+    assert started.end() == Exit(137)
 
 
-def test_kill_does_not_ask(engine: str, runtime: EngineRuntime, door: Door) -> None:
+def test_kill_does_not_ask(engine: str, runtime: EngineRuntime, door: ContainerPort) -> None:
     started = start(runtime, "trap '' TERM; echo ready; while :; do :; done")
     assert started.line() == "ready"
     started.container.kill()
-    assert started.end() == Ended(137)
+    assert started.end() == Exit(137)
     assert containers(engine, door.port) == []
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_container_that_ends_before_it_has_begun_leaves_nothing(
-    engine: str, runtime: EngineRuntime, door: Door, end: str
+    engine: str, runtime: EngineRuntime, door: ContainerPort, end: str
 ) -> None:
     started = start(runtime, "trap '' TERM; while :; do :; done", stop_timeout_s=1.0)
     getattr(started.container, end)()
@@ -102,7 +104,9 @@ def test_stopping_and_killing_what_has_ended_is_harmless(runtime: EngineRuntime)
     assert started.ends.empty()
 
 
-def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime: EngineRuntime, door: Door) -> None:
+def test_a_program_that_does_not_exist_could_not_be_started(
+    engine: str, runtime: EngineRuntime, door: ContainerPort
+) -> None:
     started = start(runtime, "", isolation={"entry_point": "/no/such/program"})
     ended = started.end()
     assert ended.exit_code == 127
@@ -113,7 +117,9 @@ def test_a_program_that_does_not_exist_could_not_be_started(engine: str, runtime
 
 
 @pytest.mark.usefixtures("busybox")
-def test_a_container_reaches_the_endpoint_where_it_is_on_this_machine(runtime: EngineRuntime, door: Door) -> None:
+def test_a_container_reaches_the_endpoint_where_it_is_on_this_machine(
+    runtime: EngineRuntime, door: ContainerPort
+) -> None:
     before = set(threading.enumerate())
     told = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{door.port}"}
     host = "$(echo $AWS_ENDPOINT_URL | cut -d / -f 3 | cut -d : -f 1)"  # under Docker the bridge's address
@@ -121,7 +127,7 @@ def test_a_container_reaches_the_endpoint_where_it_is_on_this_machine(runtime: E
     for _ in range(2):  # each in its own network
         started = start(runtime, asking(door.port).replace("127.0.0.1", host), told)
         assert started.line().startswith("HTTP/1.1 204")
-        assert started.end() == Ended(0)
+        assert started.end() == Exit(0)
     runtime.close()
     assert {each for each in set(threading.enumerate()) - before if "process_request" not in each.name} == set()
 
@@ -139,7 +145,7 @@ def test_a_container_reaches_no_other_port_of_this_machine_and_no_abstract_socke
         ended = started.end()
         said = list(started.lines.queue)
     assert [line for line in said if not line.startswith("nc:")] == ["none", "none", "0"]
-    assert ended == Ended(1)  # grep found nothing
+    assert ended == Exit(1)  # grep found nothing
 
 
 @pytest.mark.parametrize("engine", REAL, indirect=True)
@@ -147,7 +153,7 @@ def test_a_container_reaches_no_other_port_of_this_machine_and_no_abstract_socke
 def test_a_container_has_no_rights_beyond_its_own_files(runtime: EngineRuntime, isolation: dict[str, Any]) -> None:
     script = "/bin/busybox grep -E 'NoNewPrivs|CapBnd|CapEff' /proc/self/status; /bin/busybox mknod /tmp0 c 1 3"
     started = start(runtime, f"{script}; exit 0", isolation=isolation)
-    assert started.end() == Ended(0)
+    assert started.end() == Exit(0)
     said = list(started.lines.queue)
     facts = dict(line.split(":\t") for line in said if ":\t" in line)
     assert facts["NoNewPrivs"] == "1"
@@ -173,7 +179,7 @@ def test_an_image_that_cannot_be_had_says_why_and_is_not_asked_for_again_at_once
 
 @pytest.mark.slow
 def test_the_containers_of_a_local_mode_that_was_killed_go_when_the_next_one_on_its_port_starts(
-    engine: str, images: Path, door: Door
+    engine: str, images: Path, door: ContainerPort
 ) -> None:
     leave_a_container(engine, images, door.port)
     with served(hello) as other:
@@ -181,9 +187,9 @@ def test_the_containers_of_a_local_mode_that_was_killed_go_when_the_next_one_on_
         assert len(containers(engine, door.port, other.port)) == 2
         runtime = EngineRuntime(engine, images, door=door)
         assert len(containers(engine, door.port, other.port)) == 1
-        assert start(runtime, "exit 7").end() == Ended(7)
+        assert start(runtime, "exit 7").end() == Exit(7)
         runtime.close()
-        EngineRuntime(engine, images, door=Door(other.port, other.serve_too)).close()
+        EngineRuntime(engine, images, door=ContainerPort(other.port, other.serve_too)).close()
     assert containers(engine, door.port, other.port) == []
 
 
@@ -198,7 +204,7 @@ def started_and_at(fake: Path, command: str, runtime: EngineRuntime) -> Started:
 
 
 def test_the_engine_finishes_what_it_does_for_a_container_that_is_killed_meanwhile(
-    fake: Path, images: Path, door: Door
+    fake: Path, images: Path, door: ContainerPort
 ) -> None:
     """podman has no record of a container whose creation was interrupted."""
     fake.mkdir()
@@ -214,20 +220,22 @@ def test_the_engine_finishes_what_it_does_for_a_container_that_is_killed_meanwhi
 
 
 def test_a_container_that_starts_although_its_starter_was_stopped_is_killed(
-    fake: Path, images: Path, door: Door
+    fake: Path, images: Path, door: ContainerPort
 ) -> None:
     fake.mkdir()
     (fake / "slow-start").touch()
     started = started_and_at(fake, "start", EngineRuntime("podman", images, door=door))
     started.container.stop()
-    assert started.end() == Ended(137)
+    assert started.end() == Exit(137)
     assert containers("podman", door.port) == []
 
 
-def test_a_container_that_the_engine_is_not_done_with_is_removed_later(fake: Path, images: Path, door: Door) -> None:
+def test_a_container_that_the_engine_is_not_done_with_is_removed_later(
+    fake: Path, images: Path, door: ContainerPort
+) -> None:
     fake.mkdir()
     (fake / "busy").write_text("3")
-    assert start(EngineRuntime("podman", images, door=door), "exit 7").end() == Ended(7)
+    assert start(EngineRuntime("podman", images, door=door), "exit 7").end() == Exit(7)
     assert (len(calls(fake, "rm")), containers("podman", door.port)) == (5, [])
 
 
@@ -314,7 +322,7 @@ def test_a_users_program_is_refused_in_a_sentence_where_there_is_no_runner(
     fake: Path, images: Path, tmp_path: Path, engine: str, named: str
 ) -> None:
     started = start(EngineRuntime(engine, images, runner=tmp_path / "argosy-runner"), "true", has_runner=True)
-    assert started.end() == Ended(64)
+    assert started.end() == Exit(64)
     assert named in started.line()
     started.container.stop()
     started.container.kill()
@@ -326,7 +334,7 @@ def test_a_users_program_has_the_runner_for_its_init(fake: Path, images: Path, t
     runner.chmod(0o755)
     isolation = {"entry_point": "argosy:program"}
     started = start(EngineRuntime("podman", images, runner=runner), "true", isolation=isolation, has_runner=True)
-    assert started.end() == Ended(0)
+    assert started.end() == Exit(0)
     assert started.line() == "init: -- argosy:program true"
 
 
@@ -334,12 +342,12 @@ def test_a_docker_whose_daemon_has_the_runner_for_its_init_may_use_it(fake: Path
     fake.mkdir(exist_ok=True)
     (fake / "init").write_text(str(tmp_path / "argosy-runner"))
     runtime = EngineRuntime("docker", images, runner=tmp_path / "argosy-runner")
-    assert start(runtime, "exit 7", has_runner=True).end() == Ended(7)
+    assert start(runtime, "exit 7", has_runner=True).end() == Exit(7)
 
 
 def test_a_container_killed_for_its_memory_says_so(fake: Path, images: Path) -> None:
     started = start(EngineRuntime("podman", images), "kill -9 $$", {"FAKE_OOM": "1"})
-    assert started.end() == Ended(137, OUT_OF_MEMORY)
+    assert started.end() == Exit(137, OUT_OF_MEMORY)
 
 
 @pytest.mark.parametrize(("code", "reason"), [(137, OUT_OF_MEMORY), (1, OUT_OF_MEMORY), (0, None)])
@@ -348,7 +356,7 @@ def test_what_our_init_says_of_memory_is_the_reason_of_a_failure(
 ) -> None:
     said = "argosy: killed: out of memory, of which the task may use 60 MiB"
     started = start(EngineRuntime("podman", images), f"echo '{said}' >&2; echo last; exit {code}")
-    assert started.end() == Ended(code, reason)
+    assert started.end() == Exit(code, reason)
 
 
 @pytest.mark.parametrize("engine", REAL, indirect=True)
@@ -357,7 +365,7 @@ def test_a_real_container_over_its_memory_says_so(engine: str, runtime: EngineRu
     """podman gets it only from control groups of version 2; elsewhere the exit code suggests the cause."""
     says_so = engine == "docker" or Path("/sys/fs/cgroup/cgroup.controllers").exists()
     reason = OUT_OF_MEMORY if says_so else None
-    assert start(runtime, "/bin/busybox tail /dev/zero; exit $?").end() == Ended(137, reason)
+    assert start(runtime, "/bin/busybox tail /dev/zero; exit $?").end() == Exit(137, reason)
 
 
 def test_an_image_is_built_once_and_others_are_pulled(fake: Path, images: Path) -> None:

@@ -15,13 +15,13 @@ import pytest
 
 from argosy.local.containers.docker_network import APART
 from argosy.local.containers.engine import EngineRuntime
-from argosy.local.containers.engine_run import ContainerEngine, Door, label, run_arguments
-from argosy.local.containers.process import Ended, Isolation, Program
+from argosy.local.containers.engine_run import ContainerEngine, ContainerPort, label, run_arguments
+from argosy.local.containers.process import Exit, Isolation, Program
 from tests.container_engines import asking, calls, leave_a_container, start
 
 
 @pytest.fixture
-def behind(fake: Path, images: Path, door: Door) -> Iterator[EngineRuntime]:
+def behind(fake: Path, images: Path, door: ContainerPort) -> Iterator[EngineRuntime]:
     """A runtime under the fake Docker."""
     runtime = EngineRuntime("docker", images, door=door)
     yield runtime
@@ -29,10 +29,10 @@ def behind(fake: Path, images: Path, door: Door) -> Iterator[EngineRuntime]:
 
 
 def test_dockers_containers_share_a_network_of_local_mode_and_have_the_same_bounds_as_podmans(
-    behind: EngineRuntime, fake: Path, door: Door
+    behind: EngineRuntime, fake: Path, door: ContainerPort
 ) -> None:
     for _ in range(2):
-        assert start(behind, "exit 0").end() == Ended(0)
+        assert start(behind, "exit 0").end() == Exit(0)
     name = f"argosy-{door.port}"
     create = ["create", "--driver", "bridge", "--opt", "com.docker.network.bridge.enable_icc=false", name]
     assert [words for words in calls(fake, "network") if words[0] == "create"] == [create]
@@ -46,23 +46,23 @@ def test_dockers_containers_share_a_network_of_local_mode_and_have_the_same_boun
 
 
 @pytest.mark.usefixtures("busybox")
-def test_under_docker_the_endpoint_is_at_the_bridges_address(behind: EngineRuntime, door: Door) -> None:
+def test_under_docker_the_endpoint_is_at_the_bridges_address(behind: EngineRuntime, door: ContainerPort) -> None:
     told = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{door.port}", "no_proxy": "127.0.0.1", "MINE": "127.0.0.1"}
     before = set(threading.enumerate())
     asked = asking(door.port).replace("127.0.0.1", "127.0.0.2")
     started = start(behind, f"echo $AWS_ENDPOINT_URL $no_proxy $MINE; {asked}", told)
     assert started.line() == f"http://127.0.0.2:{door.port} 127.0.0.2 127.0.0.1"
     assert started.line().startswith("HTTP/1.1 204")
-    assert started.end() == Ended(0)
+    assert started.end() == Exit(0)
     behind.close()
     assert {each for each in set(threading.enumerate()) - before if "process_request" not in each.name} == set()
 
 
 def test_under_docker_connections_from_another_network_are_closed(
-    behind: EngineRuntime, fake: Path, door: Door
+    behind: EngineRuntime, fake: Path, door: ContainerPort
 ) -> None:
     (fake / "addresses").write_text("fd00::1 fd00::/64 127.0.0.2 127.0.0.4/30")
-    assert start(behind, "exit 0").end() == Ended(0)
+    assert start(behind, "exit 0").end() == Exit(0)
     with socket.create_connection(("127.0.0.2", door.port), timeout=60) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         with suppress(ConnectionResetError):
@@ -99,17 +99,19 @@ def test_a_docker_that_makes_no_network_says_why(behind: EngineRuntime, fake: Pa
 
 @pytest.mark.slow
 def test_the_network_of_a_killed_local_mode_is_recreated_even_if_a_container_runs_in_it(
-    fake: Path, images: Path, door: Door
+    fake: Path, images: Path, door: ContainerPort
 ) -> None:
     leave_a_container("docker", images, door.port)
     assert [path.name for path in (fake / "networks").iterdir()] == [f"argosy-{door.port}"]
     runtime = EngineRuntime("docker", images, door=door)
-    assert start(runtime, "exit 7").end() == Ended(7)
+    assert start(runtime, "exit 7").end() == Exit(7)
     runtime.close()
     assert list((fake / "networks").iterdir()) == []
 
 
-def test_a_network_with_a_foreign_container_is_left_alone(behind: EngineRuntime, fake: Path, door: Door) -> None:
+def test_a_network_with_a_foreign_container_is_left_alone(
+    behind: EngineRuntime, fake: Path, door: ContainerPort
+) -> None:
     behind.pull("argosy/engine-test")
     name = f"argosy-{door.port}"
     (fake / "networks").mkdir()
@@ -120,21 +122,23 @@ def test_a_network_with_a_foreign_container_is_left_alone(behind: EngineRuntime,
         start(behind, "exit 0")
     assert (fake / "containers" / "mine").exists()
     (fake / "containers" / "mine").unlink()
-    assert start(behind, "exit 0").end() == Ended(0)
+    assert start(behind, "exit 0").end() == Exit(0)
 
 
 class Unservable(Exception):
     """Errors that no listener may raise."""
 
 
-def test_whatever_a_server_raises_leaves_neither_a_network_nor_a_listener(fake: Path, images: Path, door: Door) -> None:
+def test_whatever_a_server_raises_leaves_neither_a_network_nor_a_listener(
+    fake: Path, images: Path, door: ContainerPort
+) -> None:
     served: list[socket.socket] = []
 
     def refuse(listener: socket.socket) -> Callable[[], None]:
         served.append(listener)
         raise Unservable
 
-    runtime = EngineRuntime("docker", images, door=Door(door.port, refuse))
+    runtime = EngineRuntime("docker", images, door=ContainerPort(door.port, refuse))
     with pytest.raises(Unservable):
         start(runtime, "exit 0")
     assert [listener.fileno() for listener in served] == [-1]
@@ -142,7 +146,7 @@ def test_whatever_a_server_raises_leaves_neither_a_network_nor_a_listener(fake: 
 
 
 @pytest.mark.engine
-def test_dockers_command_takes_these_words(images: Path, door: Door, tmp_path: Path) -> None:
+def test_dockers_command_takes_these_words(images: Path, door: ContainerPort, tmp_path: Path) -> None:
     """The real one reads them all before it calls a daemon, which may not exist."""
     if shutil.which("docker") is None:
         pytest.skip("there is no docker on PATH")

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 
 from argosy.local.containers.engine import EngineRuntime
-from argosy.local.containers.engine_run import ContainerEngine, Door, run_arguments
+from argosy.local.containers.engine_run import ContainerEngine, ContainerPort, run_arguments
 from argosy.local.containers.process import Isolation, Program
 from argosy.local.gpus import Gpu
 from tests.container_engines import hello, start, static_busybox, use
@@ -276,7 +276,7 @@ def test_local_mode_runs_a_users_program_under_a_docker_with_our_init(
     (folder / "Dockerfile").write_text(f"FROM {IMAGE}\n")
     environment, box_of = told(task, result="none"), {"entry_point": "argosy:program"}
     with served(hello) as server:
-        door = Door(server.port, server.serve_too)
+        door = ContainerPort(server.port, server.serve_too)
         runtime = EngineRuntime("docker", folder.parent, door=door, runner=built_runner())
         try:
             for words, code in (("/bin/sh", 0), ("/no/such/program", 127)):

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from argosy.engine.own_faults import Trouble
+from argosy.engine.own_faults import OwnFailure
 from argosy.model.inbox import INBOX, RetryRequest, retry_key, to_bytes
 from argosy.model.stored.run_record import RunRecord
 from tests.fakes.trials import SMALL_JOB
-from tests.harness.simulation.audit.facts import Rest, Violation
+from tests.harness.simulation.audit.facts import TrialResults, Violation
 from tests.harness.simulation.plan import TrialPlan
 from tests.harness.simulation.trial import Trial
 from tests.harness.simulation.world.workload import SimulatedJob
@@ -54,7 +54,7 @@ class AuditedRuns:
         for job in self.trial.jobs.values():
             self.trial.world.later(job.submitted_after_s, partial(self._submit, job))
         self.at_rest = False
-        self.troubles: list[Trouble] = []
+        self.troubles: list[OwnFailure] = []
         self.first_instance = ""
         self._cancelled_at = float("-inf")
 
@@ -123,7 +123,7 @@ class AuditedRuns:
         record = self.record(VICTIM)
         if record is None:  # not even its request could be read
             del trial.jobs[VICTIM]
-        auditor.at_rest(Rest(trial.services.s3.objects, trial.bill, 0.0))
+        auditor.at_rest(TrialResults(trial.services.s3.objects, trial.bill, 0.0))
         given_up = record is None or record.status in ("FAILED", "CANCELLED")
         late = {"seen", "idle"}  # an end that cannot be read holds its instance until a pull would be too long
         found = [each for each in auditor.violations if each.invariant not in late]

@@ -10,7 +10,7 @@ from typing import Any
 from argosy.local.clients import LocalClients
 from argosy.local.lambdas.function import LambdaFunction
 from argosy.local.lambdas.invoke_api import LambdaApi
-from argosy.local.server.front import Admin, Front, OwnPart
+from argosy.local.server.front import Admin, Front, OwnPartService
 from argosy.local.server.signatures import Signatures
 from argosy.local.server.tables import OwnTable
 from argosy.loopback.server import Application, Bounds, WsgiServer
@@ -64,7 +64,7 @@ def front(
     admin: Admin | None = None,
     moto: Application = no_moto,
     away: Mapping[str, Region] | None = None,
-    own: Iterable[OwnPart] = (),
+    own: Iterable[OwnPartService] = (),
 ) -> Iterator[LocalClients]:
     """LocalClients of a front with these parts behind it (away: the services of other Regions than us-east-1).
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from argosy.model.stored.documents import Stored
+from argosy.model.stored.documents import StoredItems
 
-NOTHING_STORED = Stored(0, {}, {})
+NOTHING_STORED = StoredItems(0, {}, {})

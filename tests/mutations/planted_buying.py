@@ -65,7 +65,7 @@ def offers_are_thrown_away(patch: Patch) -> None:
     check=scenario(OF_POOLS, "test_a_target_rises_by_no_more_than_what_is_ordered_whatever_is_held", ""),
 )
 def targets_follow_belief(patch: Patch) -> None:
-    patch.setattr(capacity._Rises, "at_most", lambda self, pool, purchase, wanted, replaced: wanted)
+    patch.setattr(capacity._RiseLimits, "at_most", lambda self, pool, purchase, wanted, replaced: wanted)
 
 
 @planted(

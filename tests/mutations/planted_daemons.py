@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from argosy.market import offers
-from argosy.market.daemons import KeptForDaemons
+from argosy.market.daemons import DaemonRoom
 from argosy.model.state import State
 from argosy.scheduler.services import daemon_environments, daemons
 from argosy.scheduler.supply import rows
@@ -28,8 +28,8 @@ def daemon_keeps_its_instance(patch: Patch) -> None:
 
 @planted("the room of daemons is not kept", check=scenario(SCENARIOS, SIZES))
 def daemon_is_not_reserved(patch: Patch) -> None:
-    def nothing(*given: Any) -> KeptForDaemons:
-        return KeptForDaemons()
+    def nothing(*given: Any) -> DaemonRoom:
+        return DaemonRoom()
 
     patch.setattr(offers, "kept_for", nothing)
     patch.setattr(rows, "kept_for", nothing)

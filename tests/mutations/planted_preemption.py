@@ -21,7 +21,7 @@ from argosy.scheduler.taking_room import reclaim
 from argosy.scheduler.taking_room.drain_choice import DrainChoice
 from argosy.scheduler.turns import asks, share_levels
 from argosy.sharing import victims
-from argosy.sharing.victims import Holders, Standings, Wish
+from argosy.sharing.victims import Holders, Standings, WaitingTask
 from argosy.spec import shards
 from tests.mutations.catalogue import Patch, planted, scenario, trials
 from tests.mutations.planted_once_missed import reworded
@@ -35,7 +35,7 @@ TRIALS = scenario("tests.simulation.test_preemption", "trials_find_nothing", ran
     WORLDS, "test_taking_room_always_ends"
 ))  # fmt: skip
 def guard_before_trimming(patch: Patch) -> None:
-    def is_just(wish: Wish, holders: Holders, standing: Standings, gone: Sequence[int]) -> bool:
+    def is_just(wish: WaitingTask, holders: Holders, standing: Standings, gone: Sequence[int]) -> bool:
         mine = standing.level(wish.sharer)
         return all(standing.level(int(holders.sharer[row])) > mine for row in gone)
 
@@ -60,7 +60,7 @@ def guard_is_off(patch: Patch) -> None:
     "tests.simulation.test_preemption", "trials_find_nothing", range(1, 2)
 ))  # fmt: skip
 def all_room_is_taken_at_once(patch: Patch) -> None:
-    reworded(patch, reclaim._Reclaiming.acts, "min(MOST_STOPPED, len(", "max(MOST_STOPPED, len(")
+    reworded(patch, reclaim._TickExchanges.acts, "min(MOST_STOPPED, len(", "max(MOST_STOPPED, len(")
 
 
 @planted("tasks that need not stop are stopped too", check=scenario(WORLDS, "test_a_task_that_is_not_needed_stays"))

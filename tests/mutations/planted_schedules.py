@@ -9,7 +9,7 @@ from argosy.api import reading
 from argosy.api.request_context import RequestContext
 from argosy.api.schedules import firing
 from argosy.api.schedules import store as schedule_store
-from argosy.api.schedules.store import Beside
+from argosy.api.schedules.store import ExtraWrites
 from argosy.model.schedules import expressions
 from argosy.model.schedules.record import FIRES, Fire, FireVerdict, Schedule, fire_key, to_bytes
 from tests.fakes.schedules import ScheduleDesk
@@ -22,11 +22,11 @@ TRIALS = ("tests.simulation.test_schedules", "trials_find_nothing", range(6))
 def schedule_fires_twice(patch: Patch) -> None:
     numbers = count()
 
-    def decided(beside: Beside, name: str, fire: Fire, *, again: bool = False) -> None:
+    def decided(beside: ExtraWrites, name: str, fire: Fire, *, again: bool = False) -> None:
         beside.replacing[FIRES, fire_key(name, fire.time)] = to_bytes(fire)
 
     patch.setattr(schedule_store, "fire_of", lambda *rest: None)
-    patch.setattr(Beside, "decided", decided)
+    patch.setattr(ExtraWrites, "decided", decided)
     patch.setattr(firing, "token_of", lambda *parts: f"{next(numbers):064}")
 
 

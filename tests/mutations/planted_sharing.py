@@ -395,14 +395,14 @@ def dollars_lift_nobody(patch: Patch) -> None:
     SCENARIO, "test_dollars_are_shared_although_instances_are_ordered_a_few_at_a_time"
 ))  # fmt: skip
 def growth_lifts(patch: Patch) -> None:
-    real = purchase_shares.ForAll.limits
+    real = purchase_shares.CommonLimits.limits
 
-    def limits(self: purchase_shares.ForAll) -> Limits:
+    def limits(self: purchase_shares.CommonLimits) -> Limits:
         found = real(self)
         found.capacity[0] = max(1, self.room) * purchase_shares.UNIT
         return found
 
-    patch.setattr(purchase_shares.ForAll, "limits", limits)
+    patch.setattr(purchase_shares.CommonLimits, "limits", limits)
 
 
 @planted("what was dealt out is placed in the queues' order", check=scenario(

@@ -143,13 +143,13 @@ def rests_an_hour_late(patch: Patch) -> None:
 
 @planted("one more instance is ordered than is needed", "bad-program")
 def orders_are_too_large(patch: Patch) -> None:
-    real = capacity._Rises.at_most
+    real = capacity._RiseLimits.at_most
 
-    def at_most(rises: capacity._Rises, pool: Pool, purchase: Purchase, wanted: int, replaced: int) -> int:
+    def at_most(rises: capacity._RiseLimits, pool: Pool, purchase: Purchase, wanted: int, replaced: int) -> int:
         allowed = real(rises, pool, purchase, wanted, replaced)
         return allowed + 1 if allowed > pool.target else allowed
 
-    patch.setattr(capacity._Rises, "at_most", at_most)
+    patch.setattr(capacity._RiseLimits, "at_most", at_most)
 
 
 @planted("a run's reason names a cap that it does not have", "bad-program", "quota")

@@ -14,7 +14,7 @@ from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.basket import with_places
 from argosy.market.allocation.effort import THOROUGH
 from argosy.market.allocation.pricing import Pricer
-from argosy.market.allocation.problem import Offered, Problem, TaskShapes
+from argosy.market.allocation.problem import PoolTable, Problem, TaskShapes
 from argosy.market.allocation.relaxed import counted_worth, relaxed_worth
 from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 
@@ -32,7 +32,7 @@ def problem_of(
 ) -> Problem:
     """Prices are in cents. most: tasks on an instance of each pool."""
     columns = list(zip(*market, strict=True))
-    offered = Offered.of(
+    offered = PoolTable.of(
         columns[0], [cents / 100 for cents in columns[1]], columns[2], columns[3], most and most[: len(market)]
     )
     return Problem(offered, TaskShapes.of(*zip(*backlog, strict=True)), share)

@@ -19,7 +19,7 @@ from argosy.market.allocation.effort import THOROUGH
 from argosy.market.allocation.fluid import FluidPlanner
 from argosy.market.allocation.groups import grouped
 from argosy.market.allocation.many import Dives, by_groups
-from argosy.market.allocation.problem import Best, Offered, Plan, Problem, TaskShapes
+from argosy.market.allocation.problem import BestPlan, Plan, PoolTable, Problem, TaskShapes
 from argosy.market.allocation.whole import raised
 from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 from tests.generated_markets import backlog, distinct_sizes, market
@@ -33,14 +33,14 @@ backlogs = st.lists(st.tuples(needs, st.integers(0, 4)), min_size=1, max_size=4)
 def problem_of(market: list[Any], backlog: list[Any]) -> Problem:
     """Prices are in cents; tasks that fit nowhere are left out."""
     columns = list(zip(*market, strict=True))
-    offered = Offered.of(columns[0], [cents / 100 for cents in columns[1]], columns[2], range(len(market)))
+    offered = PoolTable.of(columns[0], [cents / 100 for cents in columns[1]], columns[2], range(len(market)))
     asked = Problem(offered, TaskShapes.of(*zip(*backlog, strict=True)))
     return Problem(offered, TaskShapes(asked.backlog.need, np.where(asked.unplaceable, 0, asked.backlog.count)))
 
 
 def dived(problem: Problem, start: Plan, again: int) -> tuple[Plan, float]:
     """The best plan that dives find, `start` included, and its bound."""
-    best, dives = Best(start), Dives(problem, replace(THOROUGH, again=again))
+    best, dives = BestPlan(start), Dives(problem, replace(THOROUGH, again=again))
     dives.begin(best)
     dives.improve(best)
     return best.plan, best.bound
@@ -149,7 +149,7 @@ def test_no_filling_is_worth_more_than_its_size_after_values_are_raised(market: 
 
 def test_a_large_task_is_worth_the_whole_instance_that_nothing_else_fits_on() -> None:
     """No two tasks share an instance: cut into pieces, three of them would fit on two."""
-    offered = Offered.of([(30, 30, 0)], [1.0], [100], [0])
+    offered = PoolTable.of([(30, 30, 0)], [1.0], [100], [0])
     problem = Problem(offered, TaskShapes.of([(20, 20, 0), (19, 18, 0)], [6, 6]))
     planner = FluidPlanner(problem, 4)
     assert planner.bound(problem.backlog.count) == pytest.approx(8.0, rel=0.05)
@@ -190,6 +190,6 @@ def test_thousands_of_distinct_sizes_are_planned_near_a_valid_bound() -> None:
 
 def test_the_fluid_bound_knows_that_cpu_and_memory_of_a_task_stay_together() -> None:
     """Two sizes that fit no type well alone: separately, the tasks would fit for half the price."""
-    offered = Offered.of([(1024, 64, 0), (64, 1024, 0)], [0.1, 0.1], [100, 100], [0, 1])
+    offered = PoolTable.of([(1024, 64, 0), (64, 1024, 0)], [0.1, 0.1], [100, 100], [0, 1])
     problem = Problem(offered, TaskShapes.of([(64, 64, 0)], [16]))
     assert FluidPlanner(problem, 4).bound(problem.backlog.count) == pytest.approx(1.6, rel=1e-3)

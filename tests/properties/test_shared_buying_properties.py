@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.effort import QUICK, THOROUGH, Effort
-from argosy.market.allocation.problem import Offered, Problem, TaskShapes
+from argosy.market.allocation.problem import PoolTable, Problem, TaskShapes
 from argosy.market.allocation.shared_pricing import pricer_of
 from argosy.placement.demand import Batch
 from argosy.placement.place import place
@@ -45,7 +45,7 @@ pools = st.lists(st.tuples(sizes, st.integers(1, 500)), min_size=1, max_size=3)
 def problem_of(market: Sequence[tuple[Size, int]], backlog: Sequence[tuple[Shape, int]]) -> Problem:
     """Prices are in cents."""
     depth = [20] * len(market)
-    offered = Offered.of([size[:3] for size, _ in market], [cents / 100 for _, cents in market], depth, depth)
+    offered = PoolTable.of([size[:3] for size, _ in market], [cents / 100 for _, cents in market], depth, depth)
     offered = replace(offered, gpu_mib=np.array([size[3] for size, _ in market]))
     tasks = TaskShapes.of([shape[:3] for shape, _ in backlog], [count for _, count in backlog])
     return Problem(offered, replace(tasks, shares=np.array([shape[3:] for shape, _ in backlog])))

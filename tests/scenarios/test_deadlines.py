@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from argosy.model.purchases import Stance
+from argosy.model.purchases import PurchaseStance
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
 from tests.scenarios.controlled import ZONES, Controlled
@@ -75,7 +75,7 @@ def test_it_says_since_when_and_why_it_buys_on_demand() -> None:
     submit(cluster, 160, deadline="40m")
     cluster.run_for(1200)
     steering = cluster.run.steering
-    assert steering.stance is not Stance.SPOT
+    assert steering.stance is not PurchaseStance.SPOT
     assert steering.reason.startswith("on-demand since 08:")
     assert "of slack left" in steering.reason
 
@@ -91,7 +91,7 @@ def test_a_run_without_a_deadline_falls_back_after_the_wait_and_comes_back_to_sp
     assert "tasks had waited 10 min for spot" in cluster.run.steering.reason
     dry_up(cluster, False)
     cluster.run_for(1500)
-    assert cluster.run.steering.stance is Stance.SPOT
+    assert cluster.run.steering.stance is PurchaseStance.SPOT
     live = Counter(each.get("InstanceLifecycle", "on-demand") for each in cluster.live_instances())
     assert live == {"spot": 2}, "what was bought on demand has been let go of"
     cluster.run_to_rest()
@@ -145,7 +145,7 @@ def test_a_run_whose_interruptions_repeat_too_much_work_stays_on_demand() -> Non
     cluster.run_to_rest()
     assert bought(cluster)["on-demand"] == 1  # the notice came before the loss was known, and a spot instance with it
     record = cluster.record()
-    assert record.steering.stance is Stance.FIRM
+    assert record.steering.stance is PurchaseStance.FIRM
     assert "to the end: interruptions have repeated work worth $0.0" in record.steering.reason
 
 

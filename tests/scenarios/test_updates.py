@@ -8,7 +8,7 @@ import pytest
 
 from argosy.lifecycle.user_requests import update_run as update
 from argosy.model.inbox import UpdateRequest
-from argosy.model.purchases import PurchaseChoice, Stance
+from argosy.model.purchases import PurchaseChoice, PurchaseStance
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from tests.builders import NOW, RUN_ID, prepared, state_with, submitted
@@ -133,7 +133,7 @@ def test_a_run_that_is_to_start_nothing_more_stays_as_it_is(ended: bool) -> None
 
 
 def test_by_another_deadline_a_run_that_was_late_may_be_in_time() -> None:
-    for before, after in ((Stance.FIRM, Stance.ON_DEMAND), (Stance.SPOT, Stance.SPOT)):
+    for before, after in ((PurchaseStance.FIRM, PurchaseStance.ON_DEMAND), (PurchaseStance.SPOT, PurchaseStance.SPOT)):
         state = state_with(submitted(capacity={"deadline": "1h"}), prepared())
         run = state.runs[RUN_ID]
         run.steering = PurchaseChoice(before, NOW, "even so it is late", late=True)

@@ -14,7 +14,7 @@ from argosy.aws.cell import Cell
 from argosy.aws.errors import NO_CLUSTER
 from argosy.engine.report import TickReport
 from argosy.model.runs import RunStatus
-from argosy.model.setbacks import Setback, Subject, What
+from argosy.model.setbacks import Act, Setback, Subject
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.buying.reasons import BACKS_OFF
 from tests.builders import CELL, RUN_ID
@@ -201,7 +201,7 @@ def test_a_task_that_is_tried_again_after_a_lost_answer_waits_for_no_retry_any_m
         cluster.tick()
     state = cluster.controllers[0].state
     assert state is not None
-    about, now = Subject(What.SEND, RUN_ID), cluster.world.now
+    about, now = Subject(Act.SEND, RUN_ID), cluster.world.now
     state.setbacks[about] = Setback(1, now, "no answer", now)
     while cluster.record().waiting.startswith(BACKS_OFF):
         assert not state.runs[RUN_ID].tasks.counts()[TaskStatus.STARTING]

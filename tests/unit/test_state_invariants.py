@@ -10,7 +10,7 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.money.costs import Costs
 from argosy.model.resources import Resources
-from argosy.model.setbacks import Setback, Subject, What
+from argosy.model.setbacks import Act, Setback, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
@@ -167,15 +167,15 @@ def list_the_pool_elsewhere(state: State) -> None:
 
 
 def be_set_back_by_nothing(state: State) -> None:
-    state.setbacks[Subject(What.CLOSE, "")] = Setback(1)
+    state.setbacks[Subject(Act.CLOSE, "")] = Setback(1)
 
 
 def be_set_back_by_a_later_wave(state: State) -> None:
-    state.setbacks[Subject(What.RESOLVE, str(state.next_wave))] = Setback(1)
+    state.setbacks[Subject(Act.RESOLVE, str(state.next_wave))] = Setback(1)
 
 
 def be_refused_too_often(state: State) -> None:
-    state.setbacks[Subject(What.CLOSE, RUN)] = Setback(1, refusals=2)
+    state.setbacks[Subject(Act.CLOSE, RUN)] = Setback(1, refusals=2)
 
 
 def mark_a_closed_run(state: State) -> None:

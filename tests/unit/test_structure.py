@@ -22,6 +22,7 @@ from tests.structure import (
     loose_modules,
     lowered,
     modules,
+    participles,
     rows,
     short_modules,
     small_modules_of_one_importer,
@@ -127,6 +128,13 @@ def test_an_import_for_type_checkers_or_inside_a_function_closes_a_circle_too(tm
 def test_a_class_name_that_two_modules_define_is_seen(tmp_path: Path) -> None:
     found = planted(tmp_path, one="class Plan: ...", two="def f():\n    class Plan: ...", three="class Other: ...")
     assert doubled_classes(found) == {"Plan": ["planted.one", "planted.two"]}
+
+
+def test_a_class_that_is_called_by_a_participle_alone_is_seen(tmp_path: Path) -> None:
+    found = planted(
+        tmp_path, one="class Filled: ...\nclass _Waiting: ...", two="class RunFilled: ...\nclass Reading: ..."
+    )
+    assert participles(found) == ["planted.one.Filled", "planted.one._Waiting"]
 
 
 def test_parameters_are_counted_with_self_and_commands_apart(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Synthetic:
         return self._batch
 
 
-class Drawn:
+class DrawnExamples:
     """Examples of a real set, drawn by chance."""
 
     def __init__(self, torch: Any, request: Request, rank: int, examples: int) -> None:
@@ -51,7 +51,7 @@ class Drawn:
         return self._torch.randint(0, self._examples, (self._count,), generator=chance)
 
 
-class Digits(Drawn):
+class Digits(DrawnExamples):
     """scikit-learn's handwritten digits, as images (n, 3, size, size) of 0..1."""
 
     def __init__(self, torch: Any, request: Request, device: str, rank: int) -> None:
@@ -71,7 +71,7 @@ class Digits(Drawn):
         return self._images[-HELD_OUT:], self._labels[-HELD_OUT:]
 
 
-class Text(Drawn):
+class Text(DrawnExamples):
     """The texts of Python's own `help()`, byte by byte."""
 
     def __init__(self, torch: Any, request: Request, device: str, rank: int) -> None:

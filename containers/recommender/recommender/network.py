@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Learning:
+class Hyperparameters:
     """batch: samples of one step, over all devices. rate, decay: `-alpha` and `-lambda`."""
 
     batch: int
@@ -36,7 +36,7 @@ class Learning:
 
 
 @dataclass
-class Trained:
+class TrainedModel:
     """A Keras model from (samples, inputs) to (samples, outputs) logits, and its source."""
 
     network: Network
@@ -46,7 +46,7 @@ class Trained:
     model: Any
 
 
-def build(text: str, inputs: int, outputs: int, decay: float = 0.0) -> Trained:
+def build(text: str, inputs: int, outputs: int, decay: float = 0.0) -> TrainedModel:
     """Raises BadInput when the config's sizes are not those of the data."""
     import keras
 
@@ -64,7 +64,7 @@ def build(text: str, inputs: int, outputs: int, decay: float = 0.0) -> Trained:
         if layer.dropout:
             flow = keras.layers.Dropout(layer.dropout)(flow)
     flow = _dense(keras, network.layers[-1], outputs, None, decay)(flow)
-    return Trained(network, text, inputs, outputs, keras.Model(entry, flow))
+    return TrainedModel(network, text, inputs, outputs, keras.Model(entry, flow))
 
 
 def _dense(keras: Any, layer: Layer, size: int, activation: str | None, decay: float) -> Any:
@@ -137,7 +137,9 @@ def batches(tf: Any, inputs: DataSet, outputs: DataSet, batch: int, *, shuffle: 
     return pairs.prefetch(tf.data.AUTOTUNE)
 
 
-def train(tf: Any, text: str, inputs: DataSet, outputs: DataSet, learning: Learning, devices: Sequence[str]) -> Trained:
+def train(
+    tf: Any, text: str, inputs: DataSet, outputs: DataSet, learning: Hyperparameters, devices: Sequence[str]
+) -> TrainedModel:
     """Prints one line an epoch. Raises BadInput when the error is no number any more."""
     import keras
 
@@ -166,14 +168,14 @@ def _tell(epoch: int, error: float) -> None:
         raise BadInput(f"the training diverged: the error is {error} after epoch {epoch + 1}; try a smaller -alpha")
 
 
-def to_bytes(trained: Trained) -> bytes:
+def to_bytes(trained: TrainedModel) -> bytes:
     buffer = io.BytesIO()
     weights = {f"weights{number}": each for number, each in enumerate(trained.model.get_weights())}
     np.savez(buffer, config=trained.text, inputs=trained.inputs, outputs=trained.outputs, **weights)
     return buffer.getvalue()
 
 
-def from_bytes(data: bytes, source: str) -> Trained:
+def from_bytes(data: bytes, source: str) -> TrainedModel:
     """The inverse of `to_bytes`. Raises BadInput."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
@@ -188,7 +190,7 @@ def from_bytes(data: bytes, source: str) -> Trained:
     return trained
 
 
-def scorer(tf: Any, trained: Trained, layer: str) -> Callable[[Any], Floats]:
+def scorer(tf: Any, trained: TrainedModel, layer: str) -> Callable[[Any], Floats]:
     """The outputs of a layer's units for a batch of dense inputs; for the output layer, probabilities from 0 to 1.
 
     Raises BadInput for a missing layer.

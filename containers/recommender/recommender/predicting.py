@@ -42,7 +42,7 @@ def read_filter(text: str, source: str, features: Index, samples: Index) -> dict
 
 def recommend(
     tf: Any,
-    trained: networks.Trained,
+    trained: networks.TrainedModel,
     data: DataSet,
     samples: Index,
     features: Index,

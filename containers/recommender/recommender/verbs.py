@@ -87,7 +87,7 @@ def _train(given: argparse.Namespace, environment: Mapping[str, str], wanted: in
     batch = _shared_evenly(given.b, len(inputs), len(found))
     from recommender import network
 
-    learning = network.Learning(batch, given.e, given.alpha, given.decay)
+    learning = network.Hyperparameters(batch, given.e, given.alpha, given.decay)
     trained = network.train(tf, config, inputs, outputs, learning, found)
     _write_once(given.n, network.to_bytes(trained), environment, "network")
 

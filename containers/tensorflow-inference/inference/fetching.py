@@ -29,11 +29,11 @@ _NO_SUCH_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NON
 _Pause = Callable[[float], None]
 
 
-class Dead(Exception):
+class DeadImage(Exception):
     """This image cannot be had; the others can. The message is for its row."""
 
 
-class _Away(Exception):
+class _BusyServer(Exception):
     """A server that is busy, or does not answer: this time. The message is for the row."""
 
 
@@ -58,7 +58,7 @@ class Fetcher:
         self._silent: set[str] = set()  # hosts that were given up on, and have not answered since: not waited for again
 
     def fetch(self, picture: Picture) -> bytes:
-        """Raises Dead, storage.Temporary, storage.Refused."""
+        """Raises DeadImage, storage.Temporary, storage.Refused."""
         if picture.listed and not storage.is_s3(picture.address):
             return self._over_http(picture.address)
         try:
@@ -66,7 +66,7 @@ class Fetcher:
         except storage.Refused as fault:
             if storage.is_s3(picture.address) and not isinstance(fault, storage.Missing):
                 raise  # no right to read one object is no right to read the others
-            raise Dead(str(fault)) from fault
+            raise DeadImage(str(fault)) from fault
         if storage.is_s3(picture.address):
             self._answers.set()
         return data
@@ -74,9 +74,9 @@ class Fetcher:
     def _over_http(self, address: str) -> bytes:
         try:
             data = self._persistently(address)
-        except _Away as fault:
+        except _BusyServer as fault:
             if self._answers.is_set():
-                raise Dead(str(fault)) from fault
+                raise DeadImage(str(fault)) from fault
             raise storage.Temporary(f"{address}: {fault}; nothing else has answered either") from fault
         self._answers.set()
         return data
@@ -86,11 +86,11 @@ class Fetcher:
         for wait_s in () if host in self._silent else WAITS_S:
             try:
                 return self._download(address, host)
-            except _Away:
+            except _BusyServer:
                 self._pause(wait_s)
         try:
             return self._download(address, host)
-        except _Away as fault:
+        except _BusyServer as fault:
             if not isinstance(fault.__cause__, urllib.error.HTTPError):
                 self._silent.add(host)
             raise
@@ -98,7 +98,7 @@ class Fetcher:
     def _download(self, address: str, host: str) -> bytes:
         try:
             data = _download(address)
-        except Dead as fault:
+        except DeadImage as fault:
             if isinstance(fault.__cause__, urllib.error.HTTPError):
                 self._answers.set()  # 404 is an answer too
             raise
@@ -114,9 +114,9 @@ def _host(address: str) -> str:
 
 
 def _download(address: str) -> bytes:
-    """Raises Dead, _Away."""
+    """Raises DeadImage, _BusyServer."""
     if not address.startswith(("http://", "https://")):
-        raise Dead("not an http://, https:// or s3:// address")
+        raise DeadImage("not an http://, https:// or s3:// address")
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer:
             data: bytes = answer.read(LIMIT_BYTES + 1)
@@ -124,17 +124,17 @@ def _download(address: str) -> bytes:
         fault.close()  # it holds the connection
         sentence = f"HTTP {fault.code} {fault.reason}"
         if fault.code >= 500 or fault.code in _LATER_CODES:
-            raise _Away(sentence) from fault
-        raise Dead(sentence) from fault
+            raise _BusyServer(sentence) from fault
+        raise DeadImage(sentence) from fault
     except (ValueError, http.client.InvalidURL) as fault:
-        raise Dead(f"no answer: {fault}") from fault
+        raise DeadImage(f"no answer: {fault}") from fault
     except (OSError, http.client.HTTPException) as fault:
         reason = fault.reason if isinstance(fault, urllib.error.URLError) else fault
         if is_final(reason):
-            raise Dead(f"no answer: {reason}") from fault
-        raise _Away(f"no answer: {reason}") from fault
+            raise DeadImage(f"no answer: {reason}") from fault
+        raise _BusyServer(f"no answer: {reason}") from fault
     if len(data) > LIMIT_BYTES:
-        raise Dead(f"larger than {LIMIT_BYTES >> 20} MiB")
+        raise DeadImage(f"larger than {LIMIT_BYTES >> 20} MiB")
     return data
 
 

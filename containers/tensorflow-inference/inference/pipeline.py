@@ -11,7 +11,7 @@ from typing import Any
 
 import argosy_storage as storage
 
-from inference.fetching import Dead, Fetcher
+from inference.fetching import DeadImage, Fetcher
 from inference.model import Classifier
 from inference.sources import Picture
 
@@ -72,7 +72,7 @@ class Pipeline:
             try:
                 data = self._fetcher.fetch(self._pictures[int(number)])
                 return self._decoded(data), ""
-            except Dead as fault:
+            except DeadImage as fault:
                 return empty, str(fault)
             except tf.errors.OpError as fault:
                 return empty, f"not an image: {str(fault.message).splitlines()[0]}"

@@ -19,7 +19,7 @@ from PIL import Image, UnidentifiedImageError
 
 from inference.arguments import ALL_GPUS, Request
 from inference.devices import NoDevice, WrongImage, gpus_are
-from inference.fetching import Dead, Fetcher
+from inference.fetching import DeadImage, Fetcher
 from inference.model import LABELS, UnusableModel
 from inference.pipeline import PARALLEL_READS, PREFETCHED_BATCHES, Batch
 from inference.sources import Picture
@@ -149,7 +149,7 @@ class Pipeline:
         try:
             with Image.open(io.BytesIO(self._fetcher.fetch(picture))) as image:
                 found = image.convert("RGB")
-        except Dead as fault:
+        except DeadImage as fault:
             return _tensor(Image.new("RGB", size)), str(fault)
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as fault:  # what Pillow raises
             return _tensor(Image.new("RGB", size)), f"not an image: {fault}"

@@ -17,7 +17,7 @@ from argosy.model.arns import task_arn
 from argosy.model.instances import Purchase
 from argosy.model.money.costs import Costs, summed
 from argosy.model.program_versions import ProgramVersion
-from argosy.model.purchases import Stance
+from argosy.model.purchases import PurchaseStance
 from argosy.model.resources import CPU_UNITS_PER_VCPU
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
@@ -157,7 +157,7 @@ def reason_of(record: RunRecord, row: int) -> str | None:
 def purchase_view(record: RunRecord) -> JSON:
     """The purchase option of its spec, the current one, and since when and why they differ."""
     wanted, steering = record.purchase, record.steering
-    now = Purchase.SPOT if steering.stance is Stance.SPOT else Purchase.ON_DEMAND
+    now = Purchase.SPOT if steering.stance is PurchaseStance.SPOT else Purchase.ON_DEMAND
     return {
         "wanted": wanted.value,
         "now": now.value if wanted.mixes else wanted.value,

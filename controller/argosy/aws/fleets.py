@@ -37,7 +37,7 @@ from argosy.model.events import (
     TargetAccepted,
 )
 from argosy.model.instances import Purchase
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 
 STAGE_TAG, POOL_TAG = "argosy:stage", "argosy:pool"
@@ -178,7 +178,7 @@ class AwsFleets:
             return [NotCarriedOut(fault.text)]
         if len(instance_ids) == 1:
             reason = f"{instance_ids[0]} could not be terminated: {fault.text}"
-            return [NotCarriedOut(reason, about=Subject(What.TERMINATE, instance_ids[0]))]
+            return [NotCarriedOut(reason, about=Subject(Act.TERMINATE, instance_ids[0]))]
         middle = len(instance_ids) // 2
         halves = instance_ids[:middle], instance_ids[middle:]
         return [event for half in halves for event in self._terminate_chunk(cell, half, deadline)]
@@ -296,7 +296,7 @@ def _not_set(action: SetTarget, fault: CallFailure) -> Event:
     pause_s = CHANGING_S if fault.kind is FailureKind.CONFLICT else 0.0
     passing = fault.passing or pause_s > 0.0
     if passing or action.fleet_id:
-        return NotCarriedOut(fault.text, about=Subject(What.TARGET, action.pool), passing=passing, pause_s=pause_s)
+        return NotCarriedOut(fault.text, about=Subject(Act.TARGET, action.pool), passing=passing, pause_s=pause_s)
     return refusal(action.pool, fault.code, fault.message)
 
 

@@ -11,7 +11,7 @@ from argosy.messages.ecs import container_instance_seen
 from argosy.model.events import Event, NotCarriedOut
 from argosy.model.host_care import ConsoleRead, ReadConsole, SetHostStatus
 from argosy.model.redaction import last_lines, redacted
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 
 LINES, CHARACTERS = 20, 1_500  # kept of a console output
@@ -37,12 +37,12 @@ class HostStatuses:
         except AWS_ERRORS as error:
             fault = classify(error)
             for name in arns.values():
-                yield NotCarriedOut(fault.text, about=Subject(What.DRAIN, name), passing=fault.passing)
+                yield NotCarriedOut(fault.text, about=Subject(Act.DRAIN, name), passing=fault.passing)
             return
         yield from read_each(partial(container_instance_seen, cell=cell.name), answer["containerInstances"])
         for failure in answer.get("failures", ()):
             name = arns.get(failure.get("arn", ""), "")
-            yield NotCarriedOut(f"{name}: {failure.get('reason')}", about=Subject(What.DRAIN, name))
+            yield NotCarriedOut(f"{name}: {failure.get('reason')}", about=Subject(Act.DRAIN, name))
 
     def console(self, action: ReadConsole, deadline: float) -> Iterator[Event]:
         """What EC2 has of it, or EC2's refusal. The newest output if the type has it (Nitro), else what EC2 posted."""

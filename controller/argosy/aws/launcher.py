@@ -51,7 +51,7 @@ from argosy.aws.cell import TIME_WAS_UP, AwsDeployment, Cell, chunks, pages, rea
 from argosy.aws.ecs_requests import STOP_REASON_LIMIT, UnusableDefinition, run_task_request
 from argosy.aws.errors import AWS_ERRORS, NO_CLUSTER, CallFailure, FailureKind, classify, is_definition_gone
 from argosy.aws.items import passes
-from argosy.aws.preparation import NotNow, RunPreparation
+from argosy.aws.preparation import NoRateLeft, RunPreparation
 from argosy.messages.ecs import task_seen
 from argosy.model.actions import Launch, ResolveLaunches, StopAttempt, StopOrphan
 from argosy.model.attempts import AttemptKey
@@ -67,7 +67,7 @@ from argosy.model.events import (
 )
 from argosy.model.instances import InstanceStatus
 from argosy.model.runs import Run
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.ports import ItemsUnreadable
 
@@ -94,7 +94,7 @@ class TaskLauncher:
         """One event. Safe to call from several threads."""
         try:
             request = self._request(launch, state, deadline)
-        except (KeyError, UnusableDefinition, ItemsUnreadable, NotNow, *AWS_ERRORS) as fault:
+        except (KeyError, UnusableDefinition, ItemsUnreadable, NoRateLeft, *AWS_ERRORS) as fault:
             return [_no_request(launch.key, fault)]
         if request is None:
             return [NotCarriedOut("its run or cell no longer exists", launch.key)]
@@ -145,7 +145,7 @@ class TaskLauncher:
         return [task_seen(answer["task"])] if answer.get("task") else []
 
     def _request(self, launch: Launch, state: State, deadline: float) -> dict[str, Any] | None:
-        """Raises KeyError, AWS_ERRORS, UnusableDefinition, ItemsUnreadable, NotNow."""
+        """Raises KeyError, AWS_ERRORS, UnusableDefinition, ItemsUnreadable, NoRateLeft."""
         run, cell = state.runs.get(launch.key.run_id), self._cells.get(launch.cell)
         if run is None or cell is None:
             return None
@@ -213,7 +213,7 @@ class TaskLauncher:
             if classify(error).kind is FailureKind.THROTTLED:
                 cell.rates.reads.throttled()
             return found, False
-        except NotNow:
+        except NoRateLeft:
             return found, False
         tasks = [seen for seen in described if isinstance(seen, TaskSeen)]
         unread += [seen for seen in described if not isinstance(seen, TaskSeen)]
@@ -225,7 +225,7 @@ class TaskLauncher:
 def _paced_listing(cell: Cell, deadline: float, **filters: str) -> Iterator[str]:
     def call(**request: Any) -> dict[str, Any]:
         if not cell.rates.reads.take(deadline):
-            raise NotNow
+            raise NoRateLeft
         return dict(cell.ecs.list_tasks(**request))
 
     for page in pages(call, cluster=cell.cluster, maxResults=100, **filters):
@@ -237,7 +237,7 @@ def _paced_describing(cell: Cell, arns: list[str], deadline: float) -> list[Even
     seen: list[Event] = []
     for chunk in chunks(arns):
         if not cell.rates.reads.take(deadline):
-            raise NotNow
+            raise NoRateLeft
         seen += read_each(task_seen, cell.ecs.describe_tasks(cluster=cell.cluster, tasks=chunk)["tasks"])
     return seen
 
@@ -257,12 +257,12 @@ def _is_gone(state: State, instance_id: str) -> bool:
 
 
 def _later(key: AttemptKey, reason: str) -> Event:
-    return NotCarriedOut(reason, key, Subject(What.LAUNCH, key.run_id), passing=True)
+    return NotCarriedOut(reason, key, Subject(Act.LAUNCH, key.run_id), passing=True)
 
 
 def _no_request(key: AttemptKey, fault: Exception) -> Event:
     """The request could not be built: for good, or only for now."""
-    if isinstance(fault, NotNow):
+    if isinstance(fault, NoRateLeft):
         return NotCarriedOut(TIME_WAS_UP, key)
     if isinstance(fault, AWS_ERRORS):
         why = classify(fault)
@@ -291,7 +291,7 @@ def _failure(key: AttemptKey, error: Exception, cell: Cell, *, is_only: bool) ->
         cell.rates.launches.throttled()
         if _was_retried(error):
             return LaunchInDoubt(key, f"an earlier try of the call may have worked: {fault.text}")
-        return NotCarriedOut(fault.text, key, Subject(What.SEND, key.run_id))
+        return NotCarriedOut(fault.text, key, Subject(Act.SEND, key.run_id))
     if fault.kind is FailureKind.CONFLICT:
         # The same token with other parameters: the task exists, with either parameters (reliability.md row 4).
         arns = error.response.get("resourceIds") if isinstance(error, ClientError) else ()

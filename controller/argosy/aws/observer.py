@@ -30,7 +30,7 @@ from argosy.model.events import (
     TaskSeen,
 )
 from argosy.model.pools import ReservationSeen
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 
 # No call begins after this. Waiting, execution, the sweep and one call under way then fit into the time that an
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 Wait = Callable[[Cell], None]  # for a read of that cell; raises when there is no time for it
 
 
-class _BrokeOff(Exception):
+class _SweepCutShort(Exception):
     """There is no time for the rest of the sweep, or the rate of reads leaves no room for it."""
 
 
@@ -80,7 +80,7 @@ class Observer:
     def _check_time(self) -> None:
         self._keep_alive()
         if self._clock() >= self._deadline:
-            raise _BrokeOff("it took too long")
+            raise _SweepCutShort("it took too long")
 
     def _swept(self, now: float) -> Generator[None, None, Observed]:
         """Yields wherever a pause is possible. Things with a version come first. Fleets, hosts and doubtful tasks are
@@ -128,13 +128,13 @@ class Observer:
         )
 
     def _wait(self, cell: Cell) -> None:
-        """For the next read of the cell's ECS. Raises _BrokeOff."""
+        """For the next read of the cell's ECS. Raises _SweepCutShort."""
         self._check_time()
         if not cell.rates.reads.take(self._deadline):
-            raise _BrokeOff("it took too long")
+            raise _SweepCutShort("it took too long")
 
     def _tasks(self, cell: Cell) -> Iterator[Event]:
-        """Raises AWS_ERRORS, _BrokeOff."""
+        """Raises AWS_ERRORS, _SweepCutShort."""
         running, alive = self._believed(cell.name)
         unsure: list[str] = []
         for arn in _listed(cell, self._wait, "list_tasks", "taskArns", desiredStatus="RUNNING"):
@@ -151,7 +151,7 @@ class Observer:
 
     def _doubtful(self, cell: Cell, seen: Sequence[TaskSeen]) -> Iterator[Event]:
         """Tasks that were alive when listed and have since ended in the controller's state: a sweep may take a minute,
-        and these would look like tasks without a run. Raises AWS_ERRORS, _BrokeOff."""
+        and these would look like tasks without a run. Raises AWS_ERRORS, _SweepCutShort."""
         here = [
             each.arn for each in seen if each.key and each.last_status != "STOPPED" and cell_of(each.arn) == cell.name
         ]
@@ -181,7 +181,7 @@ class Observer:
 
 
 def _container_instances(cell: Cell, wait: Wait) -> Iterator[Event]:
-    """Raises AWS_ERRORS, _BrokeOff."""
+    """Raises AWS_ERRORS, _SweepCutShort."""
     arns = list(_listed(cell, wait, "list_container_instances", "containerInstanceArns"))
     for chunk in chunks(arns):
         wait(cell)
@@ -220,7 +220,7 @@ def _gather(
         for each in listing:
             (faults if isinstance(each, ActionFailed) else into).append(each)
             yield
-    except _BrokeOff as broke_off:
+    except _SweepCutShort as broke_off:
         log.warning("the listing of %s in %s failed: %s", what, cell.name, broke_off)
         return False
     except AWS_ERRORS as error:
@@ -229,7 +229,7 @@ def _gather(
             cell.rates.reads.throttled()
         sentence = f"the {what} of {cell.name} cannot be listed: {fault.text}"
         log.warning(sentence)
-        faults.append(NotCarriedOut(sentence, about=Subject(What.LIST, f"{what} {cell.name}"), passing=fault.passing))
+        faults.append(NotCarriedOut(sentence, about=Subject(Act.LIST, f"{what} {cell.name}"), passing=fault.passing))
         # The stack of a cell that the settings name may not be there yet, or not any more. Its listings are empty, and
         # those of the other cells stay complete: otherwise nothing could be found lost anywhere.
         return fault.code == NO_CLUSTER

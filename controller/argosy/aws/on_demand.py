@@ -24,7 +24,7 @@ from argosy.messages.fleet_faults import refusal, shortage
 from argosy.model.events import Event, HostSeen, NotCarriedOut
 from argosy.model.instances import pool_key
 from argosy.model.pools import OrderAnswered, Pool
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 
 _FEWER = "UnfulfillableCapacity"  # if EC2 names no error
@@ -73,7 +73,7 @@ class OnDemandOrders:
             return _short(pool, fault.code, fault.message)
         if fault.lasting:
             return replace(refusal(pool.key, fault.code, fault.message), only=pool.ordered_as, refused=False)
-        return NotCarriedOut(fault.text, about=Subject(What.ORDER, pool.key), passing=True)
+        return NotCarriedOut(fault.text, about=Subject(Act.ORDER, pool.key), passing=True)
 
     def _launched(self, pool: Pool, answer: Mapping[str, Any]) -> list[HostSeen]:
         now, fleet_id = self._clock(), str(answer.get("FleetId") or "")

@@ -31,7 +31,7 @@ from argosy.model.events import DefinitionDeregistered, Event, NotCarriedOut, Ru
 from argosy.model.resources import Resources
 from argosy.model.run_terms import Port
 from argosy.model.runs import Run
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.ports import ItemsUnreadable
 from argosy.spec.overrides import length_faults, shortened
 from argosy.spec.templates import item_faults
@@ -62,7 +62,7 @@ HASH_DIGITS = 12  # of the content's hash, in the name of a definition of ours
 NEEDED_AGAIN = "a run that is being prepared needs this definition"
 
 
-class NotNow(Exception):
+class NoRateLeft(Exception):
     """The rate of registrations leaves no room before the deadline."""
 
 
@@ -89,14 +89,14 @@ class RunPreparation:
         except (UnusableDefinition, ItemsUnreadable) as fault:
             final = not (isinstance(fault, ItemsUnreadable) and passes(fault))
             return RunNotPrepared(run.id, str(fault), final)
-        except NotNow:
+        except NoRateLeft:
             return RunNotPrepared(run.id, "waits for its turn to register a task definition", final=False, queued=True)
 
     def arn_in(self, run: Run, cell: Cell, deadline: float) -> str:
         """The ARN of the run's definition in a cell: the prepared revision, or an equal one in another region or in
         place of one that is gone.
 
-        Raises AWS_ERRORS, UnusableDefinition, NotNow.
+        Raises AWS_ERRORS, UnusableDefinition, NoRateLeft.
         """
         if cell_of(run.task_definition) == cell.name and run.task_definition not in self._gone:
             return run.task_definition
@@ -133,14 +133,14 @@ class RunPreparation:
         if not re.fullmatch(f"{re.escape(self._deployment.prefix)}-[0-9a-f]{{{HASH_DIGITS}}}", action.family):
             return DefinitionDeregistered(action.family)
         if any(self._family(run) == action.family for run in waiting if not run.terms.task_definition):
-            return NotCarriedOut(NEEDED_AGAIN, about=Subject(What.DEREGISTER, action.family), passing=True)
+            return NotCarriedOut(NEEDED_AGAIN, about=Subject(Act.DEREGISTER, action.family), passing=True)
         self._forget(lambda known: family_of(known) == action.family)
         faults = [self._deregistered(cell, action.family, deadline) for cell in self._cells.values()]
         return next(filter(None, faults), DefinitionDeregistered(action.family))
 
     def _deregistered(self, cell: Cell, family: str, deadline: float) -> NotCarriedOut | None:
         """The obstacle, if any."""
-        about = Subject(What.DEREGISTER, family)
+        about = Subject(Act.DEREGISTER, family)
         try:
             while (arn := self._active(cell, family)) is not None:
                 self._deregister(cell, arn, deadline)
@@ -148,14 +148,14 @@ class RunPreparation:
             fault = classify(error)
             reason = f"the task definition {family} could not be deregistered in {cell.name}: {fault.text}"
             return NotCarriedOut(reason, about=about, passing=fault.passing)
-        except NotNow:
+        except NoRateLeft:
             return NotCarriedOut(TIME_WAS_UP, about=about, passing=True)
         return None
 
     def _deregister(self, cell: Cell, arn: str, deadline: float) -> None:
-        """Raises AWS_ERRORS, NotNow."""
+        """Raises AWS_ERRORS, NoRateLeft."""
         if not cell.rates.definitions.take_at_once(deadline):
-            raise NotNow
+            raise NoRateLeft
         try:
             cell.ecs.deregister_task_definition(taskDefinition=arn)
         except AWS_ERRORS as error:
@@ -216,7 +216,7 @@ class RunPreparation:
 
     def _register(self, cell: Cell, family: str, content: Mapping[str, Any], deadline: float) -> str:
         if not cell.rates.definitions.take(deadline, urgent=True):
-            raise NotNow
+            raise NoRateLeft
         tags = [{"key": STAGE_TAG, "value": self._deployment.stage}]
         answer = cell.ecs.register_task_definition(family=family, tags=tags, **content)
         return str(answer["taskDefinition"]["taskDefinitionArn"])

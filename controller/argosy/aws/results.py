@@ -35,7 +35,7 @@ from argosy.model.events import Event, HistoryPartWritten, ManifestPartWritten, 
 from argosy.model.history_parts import ROWS_PER_PART
 from argosy.model.money.ledger import cost_so_far
 from argosy.model.runs import Run, RunStatus
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 
 NO_CONDITION: Mapping[str, str] = {}
@@ -70,11 +70,11 @@ class Results:
             if fault.kind is FailureKind.NOT_FOUND:  # the bucket itself is gone
                 return ResultSeen(run.id, action.index, 0)
             reason = f"the result of task {action.index} could not be looked up: {fault.text}"
-            return NotCarriedOut(reason, about=Subject(What.VERIFY, run.id), passing=fault.passing)
+            return NotCarriedOut(reason, about=Subject(Act.VERIFY, run.id), passing=fault.passing)
 
     def end(self, action: CloseRun, state: State) -> list[Event]:
         """Copy the rest of the run's history, a part at a time, then close it."""
-        folded = self._fold(action.run_id, state, What.CLOSE)
+        folded = self._fold(action.run_id, state, Act.CLOSE)
         if isinstance(folded, NotCarriedOut) or (folded is not None and folded.part.rows >= ROWS_PER_PART // 2):
             return [folded]  # there may be another part
         closing = self.close(action, state)
@@ -82,16 +82,16 @@ class Results:
 
     def fold(self, action: FoldHistory, state: State) -> Event:
         """Write the next part of its history."""
-        nothing = NotCarriedOut("there is nothing to compact", about=Subject(What.FOLD, action.run_id), passing=True)
-        return self._fold(action.run_id, state, What.FOLD) or nothing
+        nothing = NotCarriedOut("there is nothing to compact", about=Subject(Act.FOLD, action.run_id), passing=True)
+        return self._fold(action.run_id, state, Act.FOLD) or nothing
 
-    def _fold(self, run_id: str, state: State, what: What) -> HistoryPartWritten | NotCarriedOut | None:
+    def _fold(self, run_id: str, state: State, what: Act) -> HistoryPartWritten | NotCarriedOut | None:
         run = state.runs.get(run_id)
         if run is None:
             return NotCarriedOut("its run is closed")
         try:
             self._keep_alive()
-            if what is What.CLOSE and not run.manifest_bounds:
+            if what is Act.CLOSE and not run.manifest_bounds:
                 self._history.note_instances(run, state)
             return self._history.fold(run)
         except AWS_ERRORS as error:
@@ -111,7 +111,7 @@ class Results:
         except AWS_ERRORS as error:
             fault = classify(error)
             reason = f"run {run.id} could not be closed: {fault.text}"
-            return NotCarriedOut(reason, about=Subject(What.CLOSE, run.id), passing=fault.passing)
+            return NotCarriedOut(reason, about=Subject(Act.CLOSE, run.id), passing=fault.passing)
 
     def _close(self, run: Run, state: State) -> Event:
         """Raises AWS_ERRORS."""

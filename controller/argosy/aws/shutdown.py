@@ -33,7 +33,7 @@ def ec2_client(region: str) -> Any:
 
 
 @dataclass
-class Freed:
+class ShutdownPass:
     """The actions and sightings of one pass, as ids. `alive` also holds instances that are shutting down."""
 
     lowered: list[str] = field(default_factory=list)
@@ -53,14 +53,14 @@ class Freed:
         return not (self.alive or self.lowered or self.settling or self.problems)
 
 
-def free(ec2: Any, stage: str, *, settle: bool = False) -> Freed:
+def free(ec2: Any, stage: str, *, settle: bool = False) -> ShutdownPass:
     """One pass: set fleets to 0 first (a maintain fleet refills), then terminate. Repeat until `clean`.
 
     settle: leave a fleet that is `modifying` as it is. It may show the target that it had before, and another change
     may prolong that, so passes in quick succession need pauses.
     A single fleet or instance that refuses is a problem in the result; a listing that fails raises ClientError.
     """
-    result = Freed()
+    result = ShutdownPass()
     fleets = _fleets(ec2, stage)
     for fleet in fleets:
         if fleet["FleetState"] not in _STEERABLE or _target(fleet) == 0:
@@ -127,7 +127,7 @@ def _target(fleet: dict[str, Any]) -> int:
     return int(fleet["TargetCapacitySpecification"]["TotalTargetCapacity"])
 
 
-def _lower(ec2: Any, fleet_id: str, result: Freed) -> None:
+def _lower(ec2: Any, fleet_id: str, result: ShutdownPass) -> None:
     try:
         ec2.modify_fleet(
             FleetId=fleet_id,
@@ -139,7 +139,7 @@ def _lower(ec2: Any, fleet_id: str, result: Freed) -> None:
         result.problems.append(f"{fleet_id}: {error}")
 
 
-def _terminate(ec2: Any, ids: list[str], result: Freed) -> None:
+def _terminate(ec2: Any, ids: list[str], result: ShutdownPass) -> None:
     """One id that EC2 refuses fails the whole call: then they are terminated one by one."""
     try:
         ec2.terminate_instances(InstanceIds=ids)

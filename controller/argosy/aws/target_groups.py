@@ -11,7 +11,7 @@ from argosy.aws.errors import AWS_ERRORS, classify
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.events import Event, NotCarriedOut
 from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 
 NO_SUCH_GROUP, NO_SUCH_TARGET = "TargetGroupNotFound", "InvalidTarget"
 Call = Callable[..., Any]
@@ -34,7 +34,7 @@ class TargetGroups:
     def change(self, action: RegisterTargets | DeregisterTargets, deadline: float) -> Iterator[Event]:
         """Both are safe to do twice. All places are of one group."""
         registers = isinstance(action, RegisterTargets)
-        about = Subject(What.TARGETS_IN if registers else What.TARGETS_OUT, action.environment)
+        about = Subject(Act.TARGETS_IN if registers else Act.TARGETS_OUT, action.environment)
         group = action.places[0].group
         arn = self._arns.get(group, "")
         cell = self._cells.get(arn.split(":")[3]) if arn else None

@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.aws import cell_records
 from argosy.aws.cell_records import Records
-from argosy.aws.shutdown import Freed, ec2_client, first_launch, free
+from argosy.aws.shutdown import ShutdownPass, ec2_client, first_launch, free
 
 DEAD_AFTER_S = 3600.0
 SILENT_S = 180.0  # an active controller ticks every minute; its heartbeat is at most half a minute late
@@ -169,7 +169,7 @@ def _oldest(ec2: Mapping[str, Any], stage: str, now: float) -> float:
     return min(launches)
 
 
-def _record(region: str, why: str, result: Freed) -> dict[str, Any]:
+def _record(region: str, why: str, result: ShutdownPass) -> dict[str, Any]:
     return {
         "message": why,
         "region": region,

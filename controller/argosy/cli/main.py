@@ -26,7 +26,7 @@ MARGIN = 4  # columns before and after it
 
 
 @dataclass(frozen=True)
-class Late:
+class LazyCommand:
     """A command that its module's `register(app)` adds under the name it is listed with."""
 
     module: str
@@ -34,10 +34,10 @@ class Late:
     panel: str
 
 
-class LateGroup(TyperGroup):
+class LazyGroup(TyperGroup):
     """A group with `late` commands before its own."""
 
-    late: ClassVar[Mapping[str, Late]] = {}
+    late: ClassVar[Mapping[str, LazyCommand]] = {}
 
     def __init__(self, **options: Any) -> None:
         """Late commands are placeholders with the help line until they are used."""
@@ -67,7 +67,7 @@ class LateGroup(TyperGroup):
 
 
 @cache
-def load(name: str, late: Late) -> Any:
+def load(name: str, late: LazyCommand) -> Any:
     """The command itself. Raises KeyError when the module's `register` does not add it."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     importlib.import_module(late.module).register(app)
@@ -127,11 +127,11 @@ _TABLE = {
 }
 
 
-class Commands(LateGroup):
+class Commands(LazyGroup):
     """All of them."""
 
-    late: ClassVar[Mapping[str, Late]] = {
-        name: Late(f"argosy.cli.{module}", help_line, panel)
+    late: ClassVar[Mapping[str, LazyCommand]] = {
+        name: LazyCommand(f"argosy.cli.{module}", help_line, panel)
         for panel, commands in _TABLE.items()
         for name, (module, help_line) in commands.items()
     }

@@ -21,7 +21,7 @@ _TOO_LONG = "the attempt took longer than"  # its exit code only says how it rea
 
 
 @dataclass(frozen=True, slots=True)
-class FailuresAlike:
+class AlikeAttempts:
     """Attempts that failed alike. first, last: the smallest and the largest index of their tasks. said: the last output
     of one
     of them; empty if unknown.
@@ -64,20 +64,20 @@ class FailuresAlike:
         return self.exit_code is not None
 
 
-def kinds_of(view: Mapping[str, Any]) -> list[FailuresAlike]:
+def kinds_of(view: Mapping[str, Any]) -> list[AlikeAttempts]:
     """From a run view, the most frequent first; kinds that only the latest failures show follow."""
     memory = view.get("memoryMib")
-    found: dict[tuple[str, int | None], FailuresAlike] = {}
+    found: dict[tuple[str, int | None], AlikeAttempts] = {}
     for each in view.get("failureGroups") or ():
         reason = each["reason"] or ""
-        kind = FailuresAlike(reason, each["exitCode"], each["count"], each["firstIndex"], each["lastIndex"], memory)
+        kind = AlikeAttempts(reason, each["exitCode"], each["count"], each["firstIndex"], each["lastIndex"], memory)
         found[reason, kind.exit_code] = kind
     told = {exit_codes.bare(reason) for reason, _ in found}
     for each in view.get("failures") or ():
         reason, index = each["reason"] or "", each["index"]
         if exit_codes.bare(reason) in told:
             continue
-        before = found.get((reason, each["exitCode"]), FailuresAlike(reason, each["exitCode"], 0, index, index, memory))
+        before = found.get((reason, each["exitCode"]), AlikeAttempts(reason, each["exitCode"], 0, index, index, memory))
         first, last = min(before.first, index), max(before.last, index)
         found[reason, each["exitCode"]] = replace(before, count=before.count + 1, first=first, last=last)
     return sorted(found.values(), key=lambda kind: -kind.count)
@@ -86,9 +86,9 @@ def kinds_of(view: Mapping[str, Any]) -> list[FailuresAlike]:
 def with_last_lines(
     access: Access,
     run_id: str,
-    kinds: Sequence[FailuresAlike],
+    kinds: Sequence[AlikeAttempts],
     warn: Callable[[str], None] = lambda _: None,
-) -> list[FailuresAlike]:
+) -> list[AlikeAttempts]:
     """The kinds, the first ones with the last output of one of their attempts. Unreadable logs are left out; warn:
     called if
     rights are missing.
@@ -105,7 +105,7 @@ def with_last_lines(
     return shown
 
 
-def _stream(access: Access, run_id: str, kind: FailuresAlike) -> LogStream | None:
+def _stream(access: Access, run_id: str, kind: AlikeAttempts) -> LogStream | None:
     """Of an attempt of the kind's first task: the last one that ended in this way."""
     attempts = access.api.task(run_id, kind.first)["attempts"]
     alike = [each for each in attempts if (each["reason"] or "", each["exitCode"]) == (kind.reason, kind.exit_code)]

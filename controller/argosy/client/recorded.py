@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class S3Shelf:
+class S3Segments:
     """`replay.chains.Shelf` over a boto3 S3 client, with the user's own rights."""
 
     def __init__(self, s3: Any, bucket: str) -> None:

@@ -34,25 +34,25 @@ def is_run_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-class RunsMeant(NamedTuple):
+class NamedRuns(NamedTuple):
     """environment: "" = a single run is meant."""
 
     ids: tuple[str, ...]  # the newest first
     environment: str = ""
 
 
-def runs_meant(api: RunsListed, wanted: str) -> RunsMeant:
+def runs_meant(api: RunsListed, wanted: str) -> NamedRuns:
     """The run, or for a name whose newest run is an environment's, all of its runs among the newest.
 
     Raises InvalidInput if no run, or more than one, matches, and what the api raises.
     """
     if is_run_id(wanted) or wanted == LAST:
-        return RunsMeant((run_id_of(api, wanted),))
+        return NamedRuns((run_id_of(api, wanted),))
     runs = api.runs(SEARCHED)["runs"]
     newest: Mapping[str, Any] = next((view for view in runs if view["name"] == wanted), {})
     if not newest.get("environment"):
-        return RunsMeant((_among(runs, wanted),))
-    return RunsMeant(tuple(str(view["runId"]) for view in runs if view.get("environment") == wanted), wanted)
+        return NamedRuns((_among(runs, wanted),))
+    return NamedRuns(tuple(str(view["runId"]) for view in runs if view.get("environment") == wanted), wanted)
 
 
 def run_id_of(api: RunsListed, wanted: str) -> str:

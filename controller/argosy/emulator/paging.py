@@ -14,13 +14,13 @@ from argosy.emulator.operations import Refusal
 MAX_PAGE = 100  # of every List* operation of ECS [model]
 
 
-class Ordered(Protocol):
+class HasOrdinal(Protocol):
     @property
     def ordinal(self) -> int:
         """Position in the order of creation; unique within a listing."""
 
 
-T = TypeVar("T", bound=Ordered)
+T = TypeVar("T", bound=HasOrdinal)
 
 
 def page(items: Iterable[T], accepts: Callable[[T], bool], token: str | None, limit: int) -> tuple[list[T], str | None]:

@@ -15,7 +15,7 @@ LONGEST_WAIT_S = 20
 
 
 @dataclass(slots=True)
-class _Held:
+class _Message:
     """A message in the queue."""
 
     body: str
@@ -33,7 +33,7 @@ class SqsModel(EmulatedService):
     def __init__(self, now: Callable[[], float], *, visibility_s: float = 120.0, max_receives: int = 5) -> None:
         super().__init__()
         self.now, self.visibility_s, self.max_receives = now, visibility_s, max_receives
-        self.messages: dict[str, _Held] = {}
+        self.messages: dict[str, _Message] = {}
         self.dead: list[str] = []
         """Bodies of messages that were received too often."""
         self._receipts: dict[str, str] = {}
@@ -44,7 +44,7 @@ class SqsModel(EmulatedService):
         """DelaySeconds hides it at first."""
         self._count += 1
         name = f"message-{self._count:08d}"
-        self.messages[name] = _Held(request["MessageBody"], self.now() + float(request.get("DelaySeconds") or 0))
+        self.messages[name] = _Message(request["MessageBody"], self.now() + float(request.get("DelaySeconds") or 0))
         return {"MessageId": name}
 
     @operation

@@ -74,7 +74,7 @@ def _awaited(state: State) -> dict[str, bool]:
 
 
 @dataclass(slots=True)
-class Taken:
+class TickIntake:
     """The intake of one tick."""
 
     began_at: float = 0.0  # epoch seconds, after the wait for messages

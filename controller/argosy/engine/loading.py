@@ -11,7 +11,7 @@ from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.damage import FAULTS
-from argosy.model.stored.documents import Stored
+from argosy.model.stored.documents import StoredItems
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import reason_of
 from argosy.ports import Key, StaleState, Store
@@ -29,14 +29,14 @@ def load(store: Store) -> State:
     return stored(store).state()
 
 
-def stored(store: Store) -> Stored:
+def stored(store: Store) -> StoredItems:
     """The stored state. Raises StaleState, NewerFormat, OlderFormat, UnreadableState."""
     version = store.version()
     items = store.read_partition(documents.STATE)
     runs = _runs(store, documents.active_runs(items))
     if version != store.version():
         raise StaleState("the state changed while it was read")
-    return Stored(version, items, runs)
+    return StoredItems(version, items, runs)
 
 
 def record_of(store: Store, run_id: str) -> RunRecord:

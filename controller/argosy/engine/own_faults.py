@@ -35,7 +35,7 @@ MEANT = (StaleState, UnreadableState, NewerFormat, OlderFormat)  # exceptions th
 MOST_MESSAGES = 1_000  # that are remembered: the queue delivers a message again for ten minutes
 
 
-class Stumbled(Exception):
+class TickFailed(Exception):
     """The controller's own code raised `error` before a tick's commit. `fact`: the fact it was taking in, if any."""
 
     def __init__(self, error: Exception, fact: Event | None = None) -> None:
@@ -51,7 +51,7 @@ class PortFailed(Exception):
         self.error = error
 
 
-class _Marked:
+class _MarkedPort:
     """The port, whose exceptions become PortFailed."""
 
     def __init__(self, port: Any) -> None:
@@ -71,18 +71,18 @@ class _Marked:
 
 def marked(port: P) -> P:
     """The port, with its exceptions marked apart from those of the controller's own code."""
-    return cast(P, _Marked(port))
+    return cast(P, _MarkedPort(port))
 
 
 @contextmanager
 def ours(fact: Event | None = None) -> Iterator[None]:
-    """Exceptions become Stumbled, except those of a port and those of loading. `fact`: the fact being taken in."""
+    """Exceptions become TickFailed, except those of a port and those of loading. `fact`: the fact being taken in."""
     try:
         yield
-    except (PortFailed, Stumbled, *MEANT):
+    except (PortFailed, TickFailed, *MEANT):
         raise
     except Exception as error:
-        raise Stumbled(error, fact) from error
+        raise TickFailed(error, fact) from error
 
 
 def run_of(state: State, fact: Event) -> str:
@@ -96,7 +96,7 @@ def run_of(state: State, fact: Event) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class OwnFailure:
     """The failure of the controller's own code, in words, and its place; for the log."""
 
     what: str
@@ -113,7 +113,7 @@ class Exclusions:
     messages: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_MESSAGES))
     earlier: dict[str, Suspension] = field(default_factory=dict)  # of runs that are tried again
     tried_at: dict[str, float] = field(default_factory=dict)  # by run id: since when
-    troubles: list[Trouble] = field(default_factory=list)  # not reported yet
+    troubles: list[OwnFailure] = field(default_factory=list)  # not reported yet
 
     @property
     def is_in_use(self) -> bool:
@@ -147,7 +147,7 @@ class Exclusions:
 
     def note(self, what: str, error: Exception) -> None:
         """Note a fault of the controller's own code for the next report."""
-        self.troubles.append(Trouble(what, reason_of(error), "".join(traceback.format_exception(error))))
+        self.troubles.append(OwnFailure(what, reason_of(error), "".join(traceback.format_exception(error))))
 
     def note_left_out(self, state: State) -> None:
         """Report what `lifecycle` left out."""
@@ -163,7 +163,7 @@ class Exclusions:
         except Exception as error:  # noqa: BLE001 - whatever it is
             self.note(what, error)
 
-    def reported(self) -> tuple[Trouble, ...]:
+    def reported(self) -> tuple[OwnFailure, ...]:
         """Faults since the last report."""
         troubles = tuple(self.troubles)
         self.troubles.clear()

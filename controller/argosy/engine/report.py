@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from argosy.engine.own_faults import Trouble
+from argosy.engine.own_faults import OwnFailure
 from argosy.model.actions import Action, Inside, Launch, NoteDeployment, NoteOrder
 from argosy.model.pools import OrderNote
 from argosy.model.services.environments import DeploymentStatus
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
@@ -43,7 +43,7 @@ class TickReport:
     short: tuple[str, ...] = ()  # sentences for fleets that began to cool off, or whose reason changed
     bought: int = 0  # instances ordered
     suspended: int = 0  # open runs left out because Argosy's own code failed at them
-    troubles: tuple[Trouble, ...] = ()  # faults of this tick
+    troubles: tuple[OwnFailure, ...] = ()  # faults of this tick
     order_gap_pct: float | None = None  # what they cost above the least, at most; None = nothing bought, or unknown
 
 
@@ -71,7 +71,7 @@ def figures_of(state: State, actions: Sequence[Action], now: float) -> dict[str,
         "instances": sum(instance.alive for instance in state.instances.values()),
         "foreign_gpu_mib": sum(sum(instance.foreign_shares) for instance in state.instances.values()),
         "suspended": len(state.suspended),
-        "stubborn": sum(subject.what is What.TERMINATE for subject in state.setbacks),
+        "stubborn": sum(subject.what is Act.TERMINATE for subject in state.setbacks),
         "to_mend": sum(pool.needs_mending and pool.cools_off(now) for pool in state.pools.values()),
         "behind": sum(0 < pool.behind_since <= now - BEHIND_S for pool in state.pools.values()),
         "services_in_trouble": _in_trouble(state, actions),

@@ -14,9 +14,9 @@ from typing import Any
 
 from argosy.engine.bounds import check_size, is_progress, one_by_one
 from argosy.engine.culprit import Rehearsal, culprit
-from argosy.engine.intake import Taken, ended_dependencies, event_of
+from argosy.engine.intake import TickIntake, ended_dependencies, event_of
 from argosy.engine.loading import record_of, stored, tried_again
-from argosy.engine.own_faults import Exclusions, PortFailed, Stumbled, Trouble, marked, ours, run_of
+from argosy.engine.own_faults import Exclusions, OwnFailure, PortFailed, TickFailed, marked, ours, run_of
 from argosy.engine.report import ReportedShortages, TickReport, figures_of, reported_damage
 from argosy.engine.steps import awaits_instances, begin, conclude, epoch_of, is_idle, take
 from argosy.lifecycle.apply import pass_time
@@ -72,7 +72,7 @@ class Engine:
     acted_at: float = 0.0  # when something outside was last changed, as far as is known
     looked_at: float = 0.0  # the last sweep that showed every instance
     excluded: Exclusions = field(default_factory=Exclusions)
-    taken: Taken = field(default_factory=Taken)  # set by the current tick
+    taken: TickIntake = field(default_factory=TickIntake)  # set by the current tick
     roster: Roster = field(default_factory=Roster)
     has_company: bool = False  # whether another controller has committed during this invocation
     is_new: bool = True  # until the first load: perhaps a new deployment
@@ -89,20 +89,20 @@ class Engine:
             while True:
                 try:
                     return self._tick(wait_s)
-                except Stumbled as stumble:
+                except TickFailed as stumble:
                     until, wait_s = min(until, self.now() + SEARCH_S), 0.0
                     self._exclude(stumble, until)
         except BaseException as error:
-            known = self.taken if isinstance(error, StaleState) else Taken()
+            known = self.taken if isinstance(error, StaleState) else TickIntake()
             self.forget()  # what was sent is no longer known: the next load treats every intent as in doubt
             self.backlog.extend(known.messages)
             self.outcomes.extend(each.seen for each in known.open_ends.failures.values())  # or they are put off again
             self.has_company |= isinstance(error, StaleState)
-            if isinstance(error, Stumbled | PortFailed):
+            if isinstance(error, TickFailed | PortFailed):
                 raise error.error from None
             raise
 
-    def _exclude(self, stumble: Stumbled, until: float) -> None:
+    def _exclude(self, stumble: TickFailed, until: float) -> None:
         """Leave out the cause of the failure. Raises the failure when nothing explains it before `until`."""
         if self.now() > until:
             raise stumble
@@ -158,10 +158,10 @@ class Engine:
         self.backlog.clear()
         self.outcomes.clear()
         self.sightings.clear()
-        self.taken = Taken()
+        self.taken = TickIntake()
 
     def _tick(self, wait_s: float) -> TickReport:
-        self.taken = Taken()
+        self.taken = TickIntake()
         with ours():
             state = self.state = self.state or self._load()
         if self.has_company:
@@ -193,7 +193,7 @@ class Engine:
         self.acted_at = 0.0 if idle else self.now()  # by an earlier controller
         return state
 
-    def _take_in(self, state: State, wait_s: float) -> Taken:
+    def _take_in(self, state: State, wait_s: float) -> TickIntake:
         """Apply every fact that one commit can hold. wait_s: how long to wait for messages if there is nothing else to
         do."""
         taken = self.taken
@@ -227,7 +227,7 @@ class Engine:
                 self.excluded.earlier[run_id], self.excluded.tried_at[run_id] = found, self.now()
             self._take(state, fact, self.now())
 
-    def _decide(self, state: State, taken: Taken) -> list[Action]:
+    def _decide(self, state: State, taken: TickIntake) -> list[Action]:
         """The actions, marked in the state as far as a commit can hold the marks."""
         taken.switches = marked(self.store).switches()
         taken.decided_at = self.now()
@@ -242,7 +242,7 @@ class Engine:
                 self.outcomes.append(outcome)
                 continue
             what = f"run {outcome.run_id}" if outcome.run_id else "an action"
-            self.excluded.troubles.append(Trouble(what, outcome.reason, outcome.trace))
+            self.excluded.troubles.append(OwnFailure(what, outcome.reason, outcome.trace))
             if outcome.run_id:
                 self.excluded.runs[outcome.run_id] = outcome.reason
                 self.state = None  # the next load suspends it
@@ -256,7 +256,7 @@ class Engine:
         with self.excluded.tolerating("a sweep"):
             sweep = self.executor.observe(self.now(), state)
             for unread in sweep.unread if isinstance(sweep, Observed) else ():
-                self.excluded.troubles.append(Trouble("a thing that a sweep showed", unread.reason, unread.trace))
+                self.excluded.troubles.append(OwnFailure("a thing that a sweep showed", unread.reason, unread.trace))
             if isinstance(sweep, Observed) and self.recorder is not None:
                 self.recorder.observed(sweep)
             self.sightings.extend(one_by_one(sweep) if sweep else ())
@@ -282,7 +282,7 @@ class Engine:
             **figures,
         )
 
-    def _fold_requests(self, state: State, taken: Taken) -> None:
+    def _fold_requests(self, state: State, taken: TickIntake) -> None:
         """Take the inbox in. Requests that cannot be read are set aside, so that they hold nothing up."""
         size = 0
         taken.requests.extend(marked(self.store).page(inbox.INBOX, MAX_REQUESTS_PER_TICK, oldest_first=True)[0])
@@ -297,7 +297,7 @@ class Engine:
                 with ours():
                     request = request_from(body)
                     event = event_of(marked(self.store), state, request)
-            except Stumbled as stumble:  # at the request itself, or at the run that it concerns
+            except TickFailed as stumble:  # at the request itself, or at the run that it concerns
                 if not isinstance(stumble.error.__cause__ or stumble.error, FAULTS):
                     self.excluded.note(f"request {key}", stumble.error)
                 self._refuse(state, key, body, request)
@@ -348,7 +348,7 @@ class Engine:
                 self.looked_at = seen.at
         return live - len(state.attempts.live()) + sum(not instance.alive for instance in alive)
 
-    def _apply_messages(self, state: State, taken: Taken) -> None:
+    def _apply_messages(self, state: State, taken: TickIntake) -> None:
         """As many as the commit has room for."""
         now = self.now()
         while self.backlog and state.has_room(self.policy, len(taken.folded)):

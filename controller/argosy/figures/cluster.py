@@ -17,14 +17,14 @@ from argosy.figures.cluster_history import bought, history_figures
 from argosy.figures.document import ROWS_SHOWN, Figure, Page, Table, Tile
 from argosy.figures.headroom import said_headroom
 from argosy.figures.history import stored
-from argosy.figures.instances import AtWork, Instances, instances_of
+from argosy.figures.instances import Instances, RunningAttempts, instances_of
 from argosy.figures.markup import Content, Markup, element
 from argosy.figures.numbers import counted, money, saved
 
 NONE = 255  # in a column of shares: the instance has none of it
 
 
-def cells(instances: Instances, at_work: AtWork) -> dict[str, Any]:
+def cells(instances: Instances, at_work: RunningAttempts) -> dict[str, Any]:
     """The data that the page's script draws: the types with most instances first."""
     counts = np.bincount(instances.type, minlength=len(instances.types))
     order = sorted(range(len(instances.types)), key=lambda row: (-counts[row], instances.types[row]))
@@ -66,7 +66,7 @@ def picture(key: str, said: str) -> Markup:
     return element("div", tools, canvas, element("output", aria_live="polite"), scale, " ", none, class_="dense")
 
 
-def _work(at_work: AtWork, instances: int) -> dict[str, Any]:
+def _work(at_work: RunningAttempts, instances: int) -> dict[str, Any]:
     """first: the first attempt of each instance, and at the end the number of attempts."""
     first = np.searchsorted(at_work.instance, np.arange(instances + 1)).astype("u4")
     columns = {"first": stored(first), "run": stored(at_work.run), "index": stored(at_work.index)}
@@ -123,7 +123,7 @@ def _percent(share: float) -> str:
     return "-" if np.isnan(share) else f"{100 * share:.0f} %"
 
 
-def _map(instances: Instances, at_work: AtWork) -> Figure:
+def _map(instances: Instances, at_work: RunningAttempts) -> Figure:
     key, title = "map", "Instances by type and zone"
     if not len(instances):
         return Figure(key, title, empty="No instances. Argosy buys them when a run has tasks to start.", wide=True)
@@ -162,7 +162,7 @@ def _without_work(view: View) -> Figure:
 _MODES = {"IDLE": "idle", "NVIDIA_MPS": "shared", "DEDICATED": "of one task"}
 
 
-def _shared_gpus(view: View, instances: Instances, at_work: AtWork) -> Iterator[Figure]:
+def _shared_gpus(view: View, instances: Instances, at_work: RunningAttempts) -> Iterator[Figure]:
     """Every GPU of the instances on which tasks share one, with its tasks. Nothing where none is shared."""
     row_of = {name.decode(): row for row, name in enumerate(instances.ids)}
     found = [
@@ -230,7 +230,7 @@ def _means(group: NDArray[np.int64], shares: NDArray[np.float32], groups: int) -
     return means
 
 
-def _list(instances: Instances, at_work: AtWork) -> Figure:
+def _list(instances: Instances, at_work: RunningAttempts) -> Figure:
     """The text of the squares under the pointer, for as many as a table shows."""
     key, title = "instances", "Instances"
     if not len(instances):

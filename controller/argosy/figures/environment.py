@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.client.failures import FailuresAlike
+from argosy.client.failures import AlikeAttempts
 from argosy.figures import axes, svg
 from argosy.figures.document import ROWS_SHOWN, Cell, Figure, Page, Table, Tile, status_pill
 from argosy.figures.history import Floats
@@ -56,14 +56,14 @@ def deployments(view: View, now: float) -> Figure:
 
 def _stretches(
     found: Sequence[View], begins: Sequence[float], numbers: Sequence[int], now: float
-) -> Iterator[svg.Stretch]:
+) -> Iterator[svg.RowSpan]:
     for place, (each, begin) in enumerate(zip(found, begins, strict=True)):
         row = axes.row_of(numbers.index(each["revision"]), len(numbers))
         following = begins[place + 1] if place + 1 < len(begins) else 0.0
-        yield svg.Stretch(f"revision {each['revision']} was the target", "alive", row, begin, following, is_band=True)
+        yield svg.RowSpan(f"revision {each['revision']} was the target", "alive", row, begin, following, is_band=True)
         end = _seconds(each["endedAt"], now) if each["endedAt"] else 0.0
         said = f"deployment {each['deployment']}: {_word(each)} after {duration(end - begin)}"
-        yield svg.Stretch(
+        yield svg.RowSpan(
             f"{said}: {each['reason']}" if each["reason"] else said, _KINDS[each["status"]][0], row, begin, end
         )
 
@@ -119,7 +119,7 @@ class ServiceSeen:
     tasks: Mapping[int, Sequence[View]] = field(default_factory=dict)
     tasks_left: int = 0
     histories: Mapping[int, View] = field(default_factory=dict)
-    failures: Mapping[int, Sequence[FailuresAlike]] = field(default_factory=dict)
+    failures: Mapping[int, Sequence[AlikeAttempts]] = field(default_factory=dict)
     pools: Mapping[str, str] = field(default_factory=dict)
     explained: View | None = None
 

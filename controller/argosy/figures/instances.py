@@ -51,7 +51,7 @@ class Instances:
 
 
 @dataclass(frozen=True, slots=True)
-class AtWork:
+class RunningAttempts:
     """Attempts at work, in the order of their instances. instance: row of `Instances`; run: row of `runs`. gpu_mask:
     bit j = the j-th GPU of the instance. left: the number of attempts that the reply lacks."""
 
@@ -75,7 +75,7 @@ class AtWork:
         return "; ".join(f"{run}: {', '.join(tasks)}" for run, tasks in found.items())
 
 
-def instances_of(cluster: View) -> tuple[Instances, AtWork]:
+def instances_of(cluster: View) -> tuple[Instances, RunningAttempts]:
     """Those that live. cluster: DescribeCluster's reply in columns, with its attempts."""
     told = cluster["instances"]["columns"]
     every = Instances(
@@ -105,12 +105,12 @@ def named(names: Sequence[str], rows: NDArray[Any], name: str) -> NDArray[np.boo
     return found
 
 
-def _at_work(told: View, alive: NDArray[np.bool_]) -> AtWork:
+def _at_work(told: View, alive: NDArray[np.bool_]) -> RunningAttempts:
     """Those of live instances, by their rows among these. They come in the order of their instances."""
     columns = told["columns"]
     instance = column(columns["instance"])
     here = alive[instance]
-    return AtWork(
+    return RunningAttempts(
         runs=columns["run"]["values"],
         instance=(np.cumsum(alive) - 1)[instance[here]],
         run=column(columns["run"])[here],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from argosy.client.failures import FailuresAlike, kinds_of
+from argosy.client.failures import AlikeAttempts, kinds_of
 from argosy.client.progress import CANCELLING, TERMINAL
 from argosy.client.run_names import owner_of
 from argosy.figures import axes, lanes, spending, svg
@@ -47,7 +47,7 @@ def run_page(
     attempts: Attempts | None,
     explained: View | None = None,
     now: float = 0.0,
-    kinds: Sequence[FailuresAlike] | None = None,
+    kinds: Sequence[AlikeAttempts] | None = None,
     more: Sequence[Figure] = (),
 ) -> Page:
     """view: DescribeRun with its cost. history, attempts: None if the deployment keeps none. now: epoch seconds. kinds:
@@ -243,7 +243,7 @@ def _bins(ran: Floats) -> tuple[Floats, Floats, axes.Axis]:
     return edges, placed, axes.Axis(float(placed[0]), float(placed[-1]), ticks)
 
 
-def failures(view: View, kinds: Sequence[FailuresAlike]) -> Figure:
+def failures(view: View, kinds: Sequence[AlikeAttempts]) -> Figure:
     """Grouped, the most frequent first, with the last output of one attempt of each and the link to its log."""
     key, title = "failures", "Failures"
     if not kinds:

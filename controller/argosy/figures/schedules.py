@@ -150,16 +150,16 @@ def _is(fire: View, verdict: str) -> bool:
     return bool(fire["verdict"] == verdict)
 
 
-def _dot(view: View, fire: View, names: Sequence[str], now: float) -> svg.Stretch:
+def _dot(view: View, fire: View, names: Sequence[str], now: float) -> svg.RowSpan:
     verdict, at = fire["verdict"], _after(fire["scheduledTime"], now)
     said = f"{local_time(fire['scheduledTime'], view['zone'])}: {verdict}"
     said += f", {fire['reason']}" if fire["reason"] else ""
-    return svg.Stretch(said, _VERDICTS[verdict], axes.row_of(names.index(verdict), len(names)), at, at)
+    return svg.RowSpan(said, _VERDICTS[verdict], axes.row_of(names.index(verdict), len(names)), at, at)
 
 
-def _dot_to_come(view: View, time: str, rows: int, now: float) -> svg.Stretch:
+def _dot_to_come(view: View, time: str, rows: int, now: float) -> svg.RowSpan:
     at = _after(time, now)
-    return svg.Stretch(f"{local_time(time, view['zone'])}: {_NEXT}", "running", axes.row_of(rows - 1, rows), at, at)
+    return svg.RowSpan(f"{local_time(time, view['zone'])}: {_NEXT}", "running", axes.row_of(rows - 1, rows), at, at)
 
 
 def _next(view: View, now: float) -> Figure:

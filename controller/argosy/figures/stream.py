@@ -19,7 +19,7 @@ _KEY, _TITLE = "stream", "The last hour"
 
 
 @dataclass(frozen=True, slots=True)
-class RunPast:
+class RunHistory:
     """What one run has done, from DescribeHistory and ListAttempts."""
 
     run_id: str
@@ -27,7 +27,7 @@ class RunPast:
     attempts: Attempts
 
 
-def stream_page(told: Sequence[RunPast], now: float, living: Set[str] | None = None, left_out: int = 0) -> Page:
+def stream_page(told: Sequence[RunHistory], now: float, living: Set[str] | None = None, left_out: int = 0) -> Page:
     """told: of the runs that were open in the last hour. now: epoch seconds. living: ids of the instances that live,
     None = not known. left_out: how many runs are not in `told`."""
     begun = now - SPAN_S
@@ -41,7 +41,7 @@ def stream_page(told: Sequence[RunPast], now: float, living: Set[str] | None = N
     return Page("Task stream · Argosy", "Task stream", [drawn], tiles=_tiles(attempts), warnings=note)
 
 
-def _within(told: Sequence[RunPast], begun: float) -> Attempts:
+def _within(told: Sequence[RunHistory], begun: float) -> Attempts:
     """The attempts of all runs that were at work in that hour, cut to it; `begun` is the origin of their times."""
     known: dict[str, int] = {}
     parts = [_shifted(each, place, begun, known) for place, each in enumerate(told)]
@@ -52,7 +52,7 @@ def _within(told: Sequence[RunPast], begun: float) -> Attempts:
     return replace(parts[0], **joined, instances=list(known), reasons=[""], runs=[each.run_id for each in told])
 
 
-def _shifted(run: RunPast, place: int, begun: float, known: dict[str, int]) -> Attempts:
+def _shifted(run: RunHistory, place: int, begun: float, known: dict[str, int]) -> Attempts:
     """place: of the run. known: the rows of the common list of instances, which grows."""
     found, later = run.attempts, run.history["origin"] - begun
     alive = found.outcome == ALIVE
@@ -68,7 +68,7 @@ def _shifted(run: RunPast, place: int, begun: float, known: dict[str, int]) -> A
     ).where(shown)
 
 
-def _lives(told: Sequence[RunPast], attempts: Attempts, begun: float, living: Set[str] | None) -> Iterator[Lifetime]:
+def _lives(told: Sequence[RunHistory], attempts: Attempts, begun: float, living: Set[str] | None) -> Iterator[Lifetime]:
     """By type and id, those on which an attempt ran. One whose end no run knows ends now if it lives, else with its
     last attempt."""
     last = np.zeros(len(attempts.instances))

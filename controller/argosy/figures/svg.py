@@ -44,7 +44,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowSpan:
     """A span in a row of a time line; a span of no length is a dot. row: on the y axis. is_band:
     pale, and behind the others."""
 
@@ -124,7 +124,7 @@ def points(frame: Frame, found: Sequence[Point]) -> Markup:
     return _chart(frame, (), None, marks)
 
 
-def stretches(frame: Frame, found: Sequence[Stretch], series: Sequence[Layer]) -> Markup:
+def stretches(frame: Frame, found: Sequence[RowSpan], series: Sequence[Layer]) -> Markup:
     """A time line with a row for each tick of the y axis. series: for the legend."""
     drawn = []
     for each in sorted(found, key=lambda stretch: not stretch.is_band):

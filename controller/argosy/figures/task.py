@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.client.failures import FailuresAlike
+from argosy.client.failures import AlikeAttempts
 from argosy.figures.document import Cell, Figure, Page, Table, status_pill
 from argosy.figures.markup import Markup, element
 from argosy.figures.numbers import clock, counted, duration, instant
@@ -105,7 +105,7 @@ def _row(attempt: View, is_shown: bool, now: float) -> Sequence[Cell]:
     return (
         f"{number}",
         status_pill(attempt["outcome"] or ("RUNNING" if attempt["startedAt"] else "STARTING")),
-        FailuresAlike(reason, code, 1, 0, 0).cause if reason or code else "",
+        AlikeAttempts(reason, code, 1, 0, 0).cause if reason or code else "",
         attempt["instance"] or "",
         clock(attempt["startedAt"]),
         _took(attempt, now),

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.client.failures import FailuresAlike
+from argosy.client.failures import AlikeAttempts
 from argosy.client.task_indexes import parsed
 from argosy.figures.document import ROWS_SHOWN, Cell, Figure, Page, Table, status_pill
 from argosy.figures.history import ALIVE, Attempts, Floats, column
@@ -99,7 +99,7 @@ def _cause(reason: str, exit_code: int, view: View) -> str:
     code = None if exit_code == NO_EXIT_CODE else exit_code
     if not reason and not code:
         return ""
-    return FailuresAlike(reason, code, 1, 0, 0, view.get("memoryMib")).cause
+    return AlikeAttempts(reason, code, 1, 0, 0, view.get("memoryMib")).cause
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ MOST = 500  # instances: 30 kB of the stored root
 KEPT_S = 900.0  # a sweep shows a new instance within minutes
 
 
-class Announced(NamedTuple):
+class AnnouncementTimes(NamedTuple):
     """Announcements of one instance, as epoch seconds; 0 = none. JSON stores it as a list."""
 
     warned_at: float = 0.0
@@ -23,22 +23,22 @@ class Announced(NamedTuple):
     heard_at: float = 0.0  # the last announcement
 
 
-def keep(state: State, instance_id: str, announced: Announced) -> None:
+def keep(state: State, instance_id: str, announced: AnnouncementTimes) -> None:
     """Keep the announcement until the instance is known. If there are too many, the oldest are dropped."""
-    earlier = Announced(*state.announced.pop(instance_id, ()))
+    earlier = AnnouncementTimes(*state.announced.pop(instance_id, ()))
     warned_at, advised_at = earlier.warned_at or announced.warned_at, earlier.advised_at or announced.advised_at
     state.announced[instance_id] = [warned_at, advised_at, announced.heard_at]
     while len(state.announced) > MOST:
         del state.announced[next(iter(state.announced))]
 
 
-def take(state: State, instance_id: str) -> Announced:
+def take(state: State, instance_id: str) -> AnnouncementTimes:
     """Remove and return the announcements of an instance that is now known."""
-    return Announced(*state.announced.pop(instance_id, ()))
+    return AnnouncementTimes(*state.announced.pop(instance_id, ()))
 
 
 def drop_old(state: State, now: float) -> None:
     """Drop announcements of instances that no sweep has shown in time."""
     for instance_id, kept in list(state.announced.items()):
-        if now - Announced(*kept).heard_at > KEPT_S:
+        if now - AnnouncementTimes(*kept).heard_at > KEPT_S:
             del state.announced[instance_id]

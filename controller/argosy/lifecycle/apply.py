@@ -38,7 +38,7 @@ from argosy.model.policy import Policy
 from argosy.model.pools import OrderAnswered, ReservationSeen
 from argosy.model.runs import RunStatus
 from argosy.model.services.targets import TargetsDeregistered, TargetsRegistered
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
@@ -171,7 +171,7 @@ def run_not_prepared(event: events.RunNotPrepared, state: State, now: float, pol
 
 @_apply.register
 def definition_deregistered(event: events.DefinitionDeregistered, state: State, now: float, policy: Policy) -> None:
-    carried_out(state, What.DEREGISTER, event.family)
+    carried_out(state, Act.DEREGISTER, event.family)
     state.unused_definitions.pop(event.family, None)
 
 
@@ -181,7 +181,7 @@ def manifest_part_written(event: events.ManifestPartWritten, state: State, now: 
     run = state.runs.get(event.run_id)
     if run is None or run.done or (run.retries, run.manifest_to) != (event.retries, event.begin):
         return
-    carried_out(state, What.CLOSE, run.id)
+    carried_out(state, Act.CLOSE, run.id)
     if event.end != event.begin:
         run.manifest_bounds.append(event.end)
     run.manifest_after = event.after
@@ -194,7 +194,7 @@ def manifest_part_written(event: events.ManifestPartWritten, state: State, now: 
 @_apply.register
 def history_part_written(event: events.HistoryPartWritten, state: State, now: float, policy: Policy) -> None:
     """Accept the part that was due. A part from a controller that was overtaken is ignored."""
-    carried_out(state, What.FOLD, event.run_id)
+    carried_out(state, Act.FOLD, event.run_id)
     run = state.runs.get(event.run_id)
     if run is None or run.done or run.history_to != event.begin:
         return
@@ -218,7 +218,7 @@ def run_closed(event: events.RunClosed, state: State, now: float, policy: Policy
 @_apply.register
 def result_seen(event: events.ResultSeen, state: State, now: float, policy: Policy) -> None:
     run = state.runs.get(event.run_id)
-    carried_out(state, What.VERIFY, event.run_id)
+    carried_out(state, Act.VERIFY, event.run_id)
     if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING.value:
         return
     if event.attempt and event.attempt >= run.tasks["first"][event.index]:
@@ -253,18 +253,18 @@ def not_carried_out(event: events.NotCarriedOut, state: State, now: float, polic
     setback.not_before = max(setback.not_before, now + event.pause_s)
     targets.note_failure(state, event.about, event.reason)
     run = state.runs.get(event.about.id)
-    if run is None or event.about.what is What.FOLD:
+    if run is None or event.about.what is Act.FOLD:
         return
     run.waiting = refusals.in_words(event.about, event.reason)
     state.changed_runs.add(run.id)
     if not is_hopeless(setback, now, policy):
         return
-    if event.about.what is What.CLOSE:
+    if event.about.what is Act.CLOSE:
         charges.close_run(state, run, now)
         environments.note_closed(state, run)
         definitions.release(state, run, now)
         run.status, run.stopped_at, run.status_reason = RunStatus.FAILED, now, f"not closed: {event.reason}"
-    elif event.about.what is What.VERIFY:
+    elif event.about.what is Act.VERIFY:
         give_up_results(state, run, event.reason)
 
 
@@ -290,7 +290,7 @@ def launch_refused(event: events.LaunchRefused, state: State, now: float, policy
 def launch_in_doubt(event: events.LaunchInDoubt, state: State, now: float, policy: Policy) -> None:
     if (row := state.row_of(event.key)) is None:
         return
-    set_back(state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), event.reason, now)
+    set_back(state, Subject(Act.RESOLVE, str(state.attempts["wave"][row])), event.reason, now)
     refusals.note_doubt(state, event, now)
     if state.attempts["status"][row] == AttemptStatus.INTENT.value:
         state.attempts.set(row, status=AttemptStatus.IN_DOUBT)

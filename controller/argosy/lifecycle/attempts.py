@@ -26,7 +26,7 @@ from argosy.model.events import LaunchAccepted, LaunchRefused, Observed, TaskSee
 from argosy.model.open_ends import MissingResult
 from argosy.model.policy import Policy
 from argosy.model.runs import Run, RunStatus
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
 
@@ -67,7 +67,7 @@ def _sentence(event: LaunchRefused) -> str:
 def _refuse_run(state: State, run: Run, event: LaunchRefused, now: float, policy: Policy) -> None:
     reason = _sentence(event)
     disprove(state, event.key, now, reason)
-    setback = set_back(state, Subject(What.LAUNCH, run.id), reason, now)
+    setback = set_back(state, Subject(Act.LAUNCH, run.id), reason, now)
     run.waiting = f"no task can be started: {reason}"
     state.changed_runs.add(run.id)
     if event.final or is_refused_for_long(setback, now, policy):
@@ -100,7 +100,7 @@ def note_missed(state: State, key: AttemptKey, now: float) -> None:
     if row is None or state.attempts["status"][row] not in (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT):
         return
     state.attempts.set(row, absent_since=now)
-    set_back(state, Subject(What.RESOLVE, str(state.attempts["wave"][row])), "a listing lacked it", now, passing=True)
+    set_back(state, Subject(Act.RESOLVE, str(state.attempts["wave"][row])), "a listing lacked it", now, passing=True)
 
 
 def miss_launch(state: State, key: AttemptKey, now: float, policy: Policy) -> None:

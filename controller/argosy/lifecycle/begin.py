@@ -43,7 +43,7 @@ from argosy.model.actions import (
 from argosy.model.events import PoolShort
 from argosy.model.instances import InstanceStatus
 from argosy.model.policy import Policy
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 
@@ -114,7 +114,7 @@ def set_target(action: SetTarget, state: State, now: float, policy: Policy) -> N
     if action.fleet_id:
         return  # a surplus fleet's: its target is 0 until EC2 confirms it
     if action.gives_up:
-        known = state.setbacks.get(Subject(What.ORDER, pool.key))
+        known = state.setbacks.get(Subject(Act.ORDER, pool.key))
         run_short(state, pool, PoolShort(pool.key, known.reason if known else GAVE_UP), now, policy)
     more = 0 if pool.on_demand_count else action.on_demand_target - pool.on_demand_target
     if action.spot_target > pool.spot_target or more > 0:

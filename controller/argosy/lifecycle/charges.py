@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from argosy.model.instances import Instance
-from argosy.model.money.costs import NO_RUN, Costs, Spent, Work, costs_of, market_of, split
+from argosy.model.money.costs import NO_RUN, Costs, TimeSpent, Work, costs_of, market_of, split
 from argosy.model.money.ledger import running_on, running_work
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -84,7 +84,7 @@ def _note_waiting(state: State, instance: Instance, now: float, booting: bool) -
     passed = max(0.0, idle_s - ahead_s) / idle_s if idle_s else 0.0
     for number, spent in before.items():
         boot = spent.boot if booting else instance.waiting.get(number, (0.0,))[0]
-        waited = Spent(boot=boot, idle=spent.idle * passed)
+        waited = TimeSpent(boot=boot, idle=spent.idle * passed)
         if number == NO_RUN:
             _charge(state, NO_RUN, instance, waited)
         elif waited.seconds > 0:
@@ -128,7 +128,7 @@ def close_run(state: State, run: Run | RunRecord, at: float) -> None:
             state.changed_instances.add(instance.id)
 
 
-def _charge(state: State, number: int, instance: Instance, spent: Spent) -> None:
+def _charge(state: State, number: int, instance: Instance, spent: TimeSpent) -> None:
     costs = costs_of(spent, instance)
     instance.charged_s += spent.seconds
     instance.charged_boot_s += spent.boot

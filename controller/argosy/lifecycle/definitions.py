@@ -9,7 +9,7 @@ from argosy.model.events import RunNotPrepared, RunPrepared
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
 from argosy.model.runs import Run, RunStatus
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 
@@ -26,7 +26,7 @@ def release(state: State, run: Run | RunRecord, now: float) -> None:
     unused = state.unused_definitions
     unused.pop(family, None)  # moved to the end of the list
     unused[family] = now
-    state.setbacks.pop(Subject(What.DEREGISTER, family), None)  # this run may have been the one that held it up
+    state.setbacks.pop(Subject(Act.DEREGISTER, family), None)  # this run may have been the one that held it up
     while len(unused) > MOST_UNUSED:
         del unused[next(iter(unused))]
 
@@ -34,7 +34,7 @@ def release(state: State, run: Run | RunRecord, now: float) -> None:
 def note_prepared(state: State, event: RunPrepared) -> None:
     """The run may start tasks."""
     run = state.runs.get(event.run_id)
-    carried_out(state, What.PREPARE, event.run_id)
+    carried_out(state, Act.PREPARE, event.run_id)
     if run is None or run.task_definition:
         return
     run.task_definition, run.container = event.task_definition, event.container
@@ -54,7 +54,7 @@ def note_not_prepared(state: State, event: RunNotPrepared, now: float, policy: P
         run.waiting, run.prepare_after = event.reason, now + QUEUE_PAUSE_S
         state.changed_runs.add(run.id)
         return
-    setback = set_back(state, Subject(What.PREPARE, run.id), event.reason, now, event.passing)
+    setback = set_back(state, Subject(Act.PREPARE, run.id), event.reason, now, event.passing)
     run.prepare_after, run.waiting = setback.not_before, event.reason
     if event.final or is_refused_for_long(setback, now, policy) or has_outlasted(setback, now, policy):
         give_up(state, run, event.reason)

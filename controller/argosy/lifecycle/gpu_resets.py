@@ -13,7 +13,7 @@ from dataclasses import replace
 from argosy.lifecycle.accounts import GPU_RESET
 from argosy.model.events import TaskSeen
 from argosy.model.exit_codes import SIGKILLED
-from argosy.model.open_ends import Killed
+from argosy.model.open_ends import GpuKill
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -31,7 +31,7 @@ def note_end(state: State, run: Run, row: int, seen: TaskSeen, ran: tuple[float,
     killed, (started_at, ended_at) = state.open_ends.killed, ran
     for gpu in [gpu for gpu, each in killed.items() if ended_at - each.ended_at > KEPT_S]:
         del killed[gpu]
-    killed[_gpu_of(state, row)] = Killed(_name(state, row), ended_at, ended_at - started_at if started_at else 0.0)
+    killed[_gpu_of(state, row)] = GpuKill(_name(state, row), ended_at, ended_at - started_at if started_at else 0.0)
 
 
 def mark(state: State, row: int, policy: Policy) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from argosy.catalogue.lookup import load_catalogue, overheads_of
 from argosy.lifecycle import announcements, health, host_care, lost_hosts, pools
-from argosy.lifecycle.announcements import Announced
+from argosy.lifecycle.announcements import AnnouncementTimes
 from argosy.lifecycle.attempts import disprove
 from argosy.lifecycle.setbacks import carried_out
 from argosy.messages.health import driver_fault
@@ -31,7 +31,7 @@ from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.policy import Policy
 from argosy.model.resources import NOTHING, Resources
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 
 REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
@@ -171,9 +171,9 @@ def change_host(state: State, event: HostChange, now: float, policy: Policy) -> 
     """EC2 reports every instance of the account. Unknown ones are not ours, or the next sweep shows them."""
     instance, at = state.instances.get(event.instance_id), event.at or now
     if isinstance(event, InterruptionWarned):
-        hear(state, event.instance_id, Announced(warned_at=at, heard_at=now), policy)
+        hear(state, event.instance_id, AnnouncementTimes(warned_at=at, heard_at=now), policy)
     elif isinstance(event, RebalanceAdvised):
-        hear(state, event.instance_id, Announced(advised_at=at, heard_at=now), policy)
+        hear(state, event.instance_id, AnnouncementTimes(advised_at=at, heard_at=now), policy)
     elif instance is None:
         return
     elif isinstance(event, ConsoleRead):
@@ -189,14 +189,14 @@ def _follow(state: State, instance: Instance, host_state: str, at: float, policy
     if not instance.alive:
         return
     if host_state in GONE_STATES | LEAVING_STATES:
-        carried_out(state, What.TERMINATE, instance.id)
+        carried_out(state, Act.TERMINATE, instance.id)
     if host_state in GONE_STATES:
         lost_hosts.lose_instance(state, instance, at, policy)
     elif host_state in LEAVING_STATES and instance.status is not InstanceStatus.RELEASING:
         warn(state, instance, at, at, policy)
 
 
-def hear(state: State, instance_id: str, announced: Announced, policy: Policy) -> None:
+def hear(state: State, instance_id: str, announced: AnnouncementTimes, policy: Policy) -> None:
     """A warning, or the advice to leave. For an unknown instance it is kept until the instance is known."""
     instance = state.instances.get(instance_id)
     if instance is None:
@@ -205,7 +205,7 @@ def hear(state: State, instance_id: str, announced: Announced, policy: Policy) -
         _note(state, instance, announced, policy)
 
 
-def _note(state: State, instance: Instance, announced: Announced, policy: Policy) -> None:
+def _note(state: State, instance: Instance, announced: AnnouncementTimes, policy: Policy) -> None:
     if announced.advised_at and instance.alive and not instance.rebalance_at:
         instance.rebalance_at = announced.advised_at
         state.changed_instances.add(instance.id)

@@ -13,7 +13,7 @@ from argosy.lifecycle.setbacks import carried_out
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.policy import Policy
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 
 # Attempts that end with their instance; those in doubt are resolved first.
@@ -31,7 +31,7 @@ def lose_instance(state: State, instance: Instance, at: float, policy: Policy) -
     state.spent_usd += hours * instance.price_usd_per_hour
     state.spent_on_demand_usd += hours * instance.on_demand_usd_per_hour
     instance.losing = True
-    carried_out(state, What.TERMINATE, instance.id)
+    carried_out(state, Act.TERMINATE, instance.id)
     state.changed_instances.add(instance.id)
     settle(state, instance, policy)
 

@@ -14,7 +14,7 @@ from argosy.model.instances import Instance, InstanceStatus, Purchase, pool_key
 from argosy.model.policy import Policy
 from argosy.model.pools import OrderAnswered, Pool
 from argosy.model.run_terms import RUNNER_ATTRIBUTE, RUNNER_PROTOCOL
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 
 CLOSED = "its cell is closed: "  # begins the cordon of an instance
@@ -55,7 +55,7 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         pool.surplus = sorted(others | ({seen.fleet_id} if seen.spot_target else set()))
     else:
         pool.confirmed_spot = seen.spot_target
-        end_pause(state, Subject(What.TARGET, pool.key), now)
+        end_pause(state, Subject(Act.TARGET, pool.key), now)
         if seen.is_behind and seen.spot_target:
             pool.confirmed_spot = -1  # its target is set once more, which moves it: it may have to replace an instance
     if pool.fleet_id == seen.fleet_id and (seen.stays_behind or (pool.behind_since and seen.stays_behind is None)):
@@ -128,7 +128,7 @@ def fleet_told(state: State, told: TargetAccepted) -> None:
 
 
 def order_answered(state: State, told: OrderAnswered) -> None:
-    carried_out(state, What.ORDER, told.pool)
+    carried_out(state, Act.ORDER, told.pool)
     pool = state.pools[told.pool]
     if told.order == pool.on_demand_order:
         pool.on_demand_count = 0
@@ -138,7 +138,7 @@ def order_answered(state: State, told: OrderAnswered) -> None:
 def note_shortage(state: State, event: PoolShort, now: float, policy: Policy) -> None:
     """`pool` is a pool's key or its fleet's id: EC2's events name the fleet."""
     if event.only not in (None, Purchase.SPOT):
-        carried_out(state, What.ORDER, event.pool)
+        carried_out(state, Act.ORDER, event.pool)
     for pool in list(state.pools.values()):
         if event.pool in (pool.key, pool.fleet_id):
             readings.note_shortage(state, pool, event, now)

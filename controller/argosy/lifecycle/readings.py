@@ -18,7 +18,7 @@ from argosy.model.readings import (
     Sighting,
 )
 from argosy.model.run_terms import RUNNER_ATTRIBUTE
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 
 NOT_MODIFIABLE = "FleetNotInModifiableState"  # of a fleet that is deleted or, under one reading, being modified
@@ -41,7 +41,7 @@ def note_target(state: State, pool: Pool, told: TargetAccepted) -> None:
 
 def note_refusal(state: State, event: NotCarriedOut) -> None:
     """A target that EC2 did not accept, as far as is known. The refusal of a surplus fleet looks the same."""
-    pool = state.pools.get(event.about.id) if event.about and event.about.what is What.TARGET else None
+    pool = state.pools.get(event.about.id) if event.about and event.about.what is Act.TARGET else None
     if pool is None:
         return
     state.readings.accepted.pop(pool.fleet_id, None)

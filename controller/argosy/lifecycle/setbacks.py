@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.model.policy import Policy
-from argosy.model.setbacks import HOLDS_S, MAX_REASON, Setback, Subject, What
+from argosy.model.setbacks import HOLDS_S, MAX_REASON, Act, Setback, Subject
 from argosy.model.state import State
 
 MAX_PAUSE_S = 60.0
@@ -26,7 +26,7 @@ def set_back(state: State, about: Subject, reason: str, now: float, passing: boo
     return setback
 
 
-def carried_out(state: State, what: What, name: str) -> None:
+def carried_out(state: State, what: Act, name: str) -> None:
     """The action succeeded: earlier failures no longer count."""
     state.setbacks.pop(Subject(what, name), None)
 

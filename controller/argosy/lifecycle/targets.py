@@ -7,7 +7,7 @@ from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.attempts import StopCause
 from argosy.model.services.live_tasks import places_of
 from argosy.model.services.targets import TargetEntry, TargetsDeregistered, TargetsRegistered
-from argosy.model.setbacks import MAX_REASON, Subject, What
+from argosy.model.setbacks import MAX_REASON, Act, Subject
 from argosy.model.state import State
 
 
@@ -32,7 +32,7 @@ def note(state: State, event: TargetsRegistered | TargetsDeregistered, now: floa
     """A target that is leaving does not become registered, even if a late reply says so. Once it is removed, its task
     gets the time to finish its requests."""
     is_in = isinstance(event, TargetsRegistered)
-    carried_out(state, What.TARGETS_IN if is_in else What.TARGETS_OUT, event.environment)
+    carried_out(state, Act.TARGETS_IN if is_in else Act.TARGETS_OUT, event.environment)
     env = state.environments.get(event.environment)
     if env is None:
         return
@@ -50,7 +50,7 @@ def note(state: State, event: TargetsRegistered | TargetsDeregistered, now: floa
 
 def note_failure(state: State, about: Subject, reason: str) -> None:
     """Show the failure to users with the environment."""
-    env = state.environments.get(about.id) if about.what in (What.TARGETS_IN, What.TARGETS_OUT) else None
+    env = state.environments.get(about.id) if about.what in (Act.TARGETS_IN, Act.TARGETS_OUT) else None
     if env is not None and env.targets_reason != reason[:MAX_REASON]:
         env.targets_reason = reason[:MAX_REASON]
         state.changed_environments.add(env.name)

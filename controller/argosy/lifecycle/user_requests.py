@@ -9,7 +9,7 @@ from argosy.model.actions import NoteFloor
 from argosy.model.host_care import DrainRequest
 from argosy.model.inbox import ScaleRequest, SharingRequest, UpdateRequest
 from argosy.model.pools import NO_FLOOR, Floor
-from argosy.model.purchases import Stance
+from argosy.model.purchases import PurchaseStance
 from argosy.model.runs import Run
 from argosy.model.shares.recent_use import RecentUse
 from argosy.model.shares.sharers import live_by_number, taken_by_sharer
@@ -98,5 +98,5 @@ def is_given_up(run: Run) -> bool:
 
 def _reset_steering(run: Run) -> None:
     """With another deadline the run may be in time, and spot capacity may be enough."""
-    stance = Stance.ON_DEMAND if run.steering.stance is Stance.FIRM else run.steering.stance
+    stance = PurchaseStance.ON_DEMAND if run.steering.stance is PurchaseStance.FIRM else run.steering.stance
     run.steering = replace(run.steering, late=False, stance=stance)

@@ -25,7 +25,7 @@ from argosy.local.agents.agent import AgentOptions
 from argosy.local.cell import LocalCell
 from argosy.local.clients import LocalClients, child_environment, container_environment, share_models
 from argosy.local.containers.engine import EngineRuntime
-from argosy.local.containers.engine_run import Door, label
+from argosy.local.containers.engine_run import ContainerPort, label
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.images import ImageStore
 from argosy.local.containers.runtime import Runtime
@@ -33,7 +33,7 @@ from argosy.local.delivery import EventDelivery
 from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Client, Names, create, register
 from argosy.local.forks import Forks
 from argosy.local.gpus import GpuStock
-from argosy.local.keeping.kept import Kept
+from argosy.local.keeping.kept import LocalStore
 from argosy.local.lambdas.clockwork import ClockSurroundings, Clockwork
 from argosy.local.lambdas.deployed import deploy, forks_of_functions, specs
 from argosy.local.lambdas.function import LambdaFunction
@@ -81,7 +81,7 @@ class LocalAws:
         self.cells: dict[str, LocalCell] = {}  # by Region; the first is home
         self.functions: dict[str, LambdaFunction] = {}
         self.function_errors = 0  # failed invocations, other than killed ones: then the logs are kept
-        self._kept: Kept | None = None
+        self._kept: LocalStore | None = None
         self._table: Any = None  # the model of the deployment's own
         self._start_key = random_key()  # of this process's own requests, which are served before all others
         self._port = port
@@ -117,7 +117,7 @@ class LocalAws:
         self.state_dir = self.make_state_dir()
         if self.options.keep is not None:
             self._kept = self._parts.enter_context(
-                Kept(self.options.keep, fresh=self.options.fresh, complain=_complain)
+                LocalStore(self.options.keep, fresh=self.options.fresh, complain=_complain)
             )
         self._make_models()
         self._serve()
@@ -227,7 +227,7 @@ class LocalAws:
         if options.engine is None:
             return ImageStore(options.images_root, options.pythons, self._scratch(), followers)
         followers.label(options.engine, label(self._server.port))
-        door = Door(self._server.port, self._inner.serve_too)
+        door = ContainerPort(self._server.port, self._inner.serve_too)
         base = options.settings.base_image
         runtime = EngineRuntime(
             options.engine, options.images_root, bool(options.gpus), door, base, options.runner, tell=_complain

@@ -102,7 +102,7 @@ def daemons_of(state: State) -> tuple[Daemon, ...]:
     return tuple(found)
 
 
-class KeptForDaemons(NamedTuple):
+class DaemonRoom(NamedTuple):
     """The room that daemons will take of an instance, on top of their present use."""
 
     resources: Resources = NOTHING
@@ -124,10 +124,10 @@ def kept_for(
     size: Resources,
     disk_gib: int,
     uses: Mapping[int, Uses] | None = None,
-) -> KeptForDaemons:
+) -> DaemonRoom:
     """The room kept on an instance. size, disk_gib: of the empty one. uses: by Run.number, the resources of a task
     of each run with tasks there. If an update stops the old task first, only the new task's extra needs are kept."""
-    kept, here = KeptForDaemons(), uses or {}
+    kept, here = DaemonRoom(), uses or {}
     for daemon in daemons:
         if daemon.number in here or not daemon.wants(attributes, size, disk_gib):
             continue
@@ -136,7 +136,7 @@ def kept_for(
         for each in old if not daemon.starts_first else ():
             more = Resources(*(max(0, mine - its) for mine, its in zip(more, each.resources, strict=True)))
             disk = max(0, disk - each.disk_gib)
-        kept = KeptForDaemons(
+        kept = DaemonRoom(
             kept.resources.plus(more),
             kept.disk_gib + disk,
             kept.host_ports.union(daemon.host_ports),

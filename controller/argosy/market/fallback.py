@@ -18,7 +18,7 @@ from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
-from argosy.model.purchases import PurchaseChoice, Stance
+from argosy.model.purchases import PurchaseChoice, PurchaseStance
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
@@ -33,7 +33,7 @@ def purchases(run: Run, moment: Moment) -> frozenset[Purchase]:
     if not run.terms.purchase.mixes:
         return frozenset({Purchase(run.terms.purchase)})
     stance = steered(run, moment).stance
-    return frozenset({Purchase.SPOT if stance is Stance.SPOT else Purchase.ON_DEMAND})
+    return frozenset({Purchase.SPOT if stance is PurchaseStance.SPOT else Purchase.ON_DEMAND})
 
 
 def steered(run: Run, moment: Moment, is_short: bool | None = None) -> PurchaseChoice:
@@ -45,19 +45,19 @@ def steered(run: Run, moment: Moment, is_short: bool | None = None) -> PurchaseC
         return before
     progress = progress_of(run, moment)
     stance = _stance(run, moment, progress, before)
-    if stance is not Stance.SPOT and not is_ever_available(run, moment.state, policy):
-        stance = Stance.SPOT  # the run ends late instead of never
+    if stance is not PurchaseStance.SPOT and not is_ever_available(run, moment.state, policy):
+        stance = PurchaseStance.SPOT  # the run ends late instead of never
     if stance is before.stance:
         return before
-    if stance is Stance.SPOT:
+    if stance is PurchaseStance.SPOT:
         back = f"back to spot since {hour_and_minute(now)}"
         return replace(before, stance=stance, since=now, reason=back, short_since=0.0)
     if _is_costly(run, moment.state):
         usd = dollars(_redone_usd(run, moment.state))
         reason = f"on-demand since {hour_and_minute(now)}, to the end: interruptions have repeated work worth {usd}"
         return replace(before, stance=stance, since=now, reason=reason, short_since=0.0)
-    fresh = before.stance is Stance.SPOT and now - before.since > FORGIVEN_S
-    falls = 1 if fresh else before.falls + (before.stance is Stance.SPOT)
+    fresh = before.stance is PurchaseStance.SPOT and now - before.since > FORGIVEN_S
+    falls = 1 if fresh else before.falls + (before.stance is PurchaseStance.SPOT)
     pause_s = policy.try_spot_s * min(MAX_PAUSES, 2.0 ** (falls - 1))
     return replace(
         before,
@@ -76,15 +76,15 @@ def _noted(run: Run, now: float, is_short: bool | None) -> PurchaseChoice:
     late = run.deadline_at is not None and now > run.deadline_at and not run.complete
     short_since = before.short_since
     if is_short is not None:
-        short_since = (short_since or now) if is_short and before.stance is Stance.SPOT else 0.0
+        short_since = (short_since or now) if is_short and before.stance is PurchaseStance.SPOT else 0.0
     return replace(before, late=before.late or late, short_since=short_since)
 
 
-def _stance(run: Run, moment: Moment, progress: Progress | None, before: PurchaseChoice) -> Stance:
+def _stance(run: Run, moment: Moment, progress: Progress | None, before: PurchaseChoice) -> PurchaseStance:
     if _is_costly(run, moment.state):
-        return Stance.FIRM
+        return PurchaseStance.FIRM
     now = moment.now
-    if before.stance is Stance.SPOT:
+    if before.stance is PurchaseStance.SPOT:
         spot_for_s = 0.0 if before.short_since else math.inf
     else:
         spot_for_s = (
@@ -92,12 +92,12 @@ def _stance(run: Run, moment: Moment, progress: Progress | None, before: Purchas
         )
     # Late on on-demand too, for lack of room there: spot has more room, as long as it is available.
     overdue = progress is not None and progress.narrow and progress.slack_s < 0 and spot_for_s > 0
-    by_deadline = stance_of(progress, before.stance, spot_for_s) if progress and not overdue else Stance.SPOT
-    if by_deadline is not Stance.SPOT:
+    by_deadline = stance_of(progress, before.stance, spot_for_s) if progress and not overdue else PurchaseStance.SPOT
+    if by_deadline is not PurchaseStance.SPOT:
         return by_deadline
-    if before.stance is Stance.SPOT:
-        return Stance.ON_DEMAND if _has_waited(run, before, now, moment.policy) else Stance.SPOT
-    return Stance.SPOT if progress or spot_for_s else Stance.ON_DEMAND
+    if before.stance is PurchaseStance.SPOT:
+        return PurchaseStance.ON_DEMAND if _has_waited(run, before, now, moment.policy) else PurchaseStance.SPOT
+    return PurchaseStance.SPOT if progress or spot_for_s else PurchaseStance.ON_DEMAND
 
 
 def _redone_usd(run: Run, state: State) -> float:
@@ -125,7 +125,7 @@ def _has_waited(run: Run, before: PurchaseChoice, now: float, policy: Policy) ->
     return bool(before.short_since) and now - before.short_since >= patience_s
 
 
-def _reason(stance: Stance, progress: Progress | None, before: PurchaseChoice, now: float) -> str:
+def _reason(stance: PurchaseStance, progress: Progress | None, before: PurchaseChoice, now: float) -> str:
     since = f"on-demand since {hour_and_minute(now)}"
     if progress is None or progress.slack_s >= max(progress.reserve_s, progress.margin_s):
         waited_s = now - before.short_since if before.short_since else 0.0
@@ -134,6 +134,6 @@ def _reason(stance: Stance, progress: Progress | None, before: PurchaseChoice, n
         late = f"even so, the deadline will be missed by about {duration(-progress.slack_s)}"
         return f"{since}, to the end: {late}"
     slack = f"{duration(progress.slack_s)} of slack left"
-    if stance is Stance.FIRM:
+    if stance is PurchaseStance.FIRM:
         return f"{since}, to the end: {slack}, too little to recover from a spot interruption"
     return f"{since}: {slack}, and spot is short"

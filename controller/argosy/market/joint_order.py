@@ -16,7 +16,7 @@ import numpy as np
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.effort import QUICK
 from argosy.market.allocation.generate import is_available
-from argosy.market.allocation.problem import Offered, Problem, TaskShapes, rooms
+from argosy.market.allocation.problem import PoolTable, Problem, TaskShapes, rooms
 from argosy.market.limits import Choice, Headroom, OrderLimits
 from argosy.market.offers import over_zones
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE, SHARES_GPUS
@@ -115,7 +115,7 @@ def _allocated(
     options = list(cheapest.values())
     kinds = {kind: number for number, kind in enumerate(dict.fromkeys(option.instance_type for option in options))}
     tasks = int(wanted.count.sum())
-    offered = Offered.of(
+    offered = PoolTable.of(
         [option.resources.cpu_memory_gpus for option in options],
         [option.effective for option in options],
         _depths(options, admitted, tasks, limits),

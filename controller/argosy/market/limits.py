@@ -44,7 +44,7 @@ class BatchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class BuyRoom:
     """What may still be bought for several batches together."""
 
     instances: int
@@ -52,7 +52,7 @@ class Purse:
     why_instances: str  # the name of the reached limit, for sentences
     why_usd: str
 
-    def after(self, offers: Iterable[Offer]) -> Purse:
+    def after(self, offers: Iterable[Offer]) -> BuyRoom:
         """The limits after these purchases."""
         prices = [offer.price_usd_per_hour for offer in offers]
         return replace(self, instances=self.instances - len(prices), usd_per_hour=self.usd_per_hour - sum(prices))
@@ -71,7 +71,7 @@ class OrderLimits:
     instances_limit: str = "maxInstances of the deployment"  # which limit `instances` comes from, for sentences
     usd_per_hour: float = math.inf  # the most that the added instances may cost
     usd_limit: str = ""  # which limit that comes from, for sentences
-    purses: Mapping[str, Purse] = field(default_factory=dict)  # by the name that backlogs give
+    purses: Mapping[str, BuyRoom] = field(default_factory=dict)  # by the name that backlogs give
     trials: Mapping[str, int] = field(default_factory=dict)  # by pool, cell or AMI, where the last ones never joined
     unproven: Mapping[str, str] = field(default_factory=dict)  # by pool, its AMI, of which none has ever joined
     reserved: Mapping[str, int] = field(default_factory=dict)  # by pool, what is left of each Capacity Reservation

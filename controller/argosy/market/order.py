@@ -28,7 +28,7 @@ from argosy.market.cover import (
     tasks_per_instance,
 )
 from argosy.market.joint_order import JointOrder, joint_order
-from argosy.market.limits import ROUNDING, BatchLimits, Choice, Headroom, OrderLimits, Purse, QuotaKey, quota_of
+from argosy.market.limits import ROUNDING, BatchLimits, BuyRoom, Choice, Headroom, OrderLimits, QuotaKey, quota_of
 from argosy.model.instances import Purchase
 from argosy.model.pools import Offer, Patterns
 from argosy.placement.arrays import IntArray
@@ -103,7 +103,7 @@ def buy(
     A batch that requires on-demand says so in its constraints. fitness: users' own functions, which affect placement on
     bought instances and not purchases. patterns: of an earlier order, to begin with.
     """
-    ask = _Ask(backlogs, offers, limits, fitness)
+    ask = _OrderInput(backlogs, offers, limits, fitness)
     alone = ask.settled([])
     joint = ask.joint_order(patterns)
     if joint.bought:
@@ -120,7 +120,7 @@ def buy(
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
+class _OrderInput:
     """The input of one order."""
 
     backlogs: Sequence[Backlog]
@@ -258,7 +258,7 @@ class _Ask:
         return cover_evenly(spread, batch, backlog.limits, self.offers, fits, headroom)
 
 
-def _paid(backlog: Backlog, purses: Iterable[Purse]) -> Backlog:
+def _paid(backlog: Backlog, purses: Iterable[BuyRoom]) -> Backlog:
     """The backlog within the limits of its purses."""
     limits = backlog.limits
     for purse in purses:
@@ -267,7 +267,7 @@ def _paid(backlog: Backlog, purses: Iterable[Purse]) -> Backlog:
     return replace(backlog, limits=limits)
 
 
-def _named(reason: str, bound: BatchLimits, own: BatchLimits, purse: Purse) -> str:
+def _named(reason: str, bound: BatchLimits, own: BatchLimits, purse: BuyRoom) -> str:
     """The reason why a batch is held back, if that was this purse. bound: the limits with those of its purses."""
     if reason == RUN_LIMIT and max(0, purse.instances) == bound.instances < own.instances:
         return purse.why_instances

@@ -16,7 +16,7 @@ from argosy.market.on_demand import instances_of_others, most_tasks
 from argosy.model.attempts import AttemptStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.purchases import Stance
+from argosy.model.purchases import PurchaseStance
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TERMINAL, TaskStatus
@@ -58,21 +58,21 @@ class Progress:
         return min(self.margin_s + RESERVE_SHARE * self.left_s, line_s)
 
 
-def stance_of(progress: Progress, before: Stance, spot_for_s: float) -> Stance:
+def stance_of(progress: Progress, before: PurchaseStance, spot_for_s: float) -> PurchaseStance:
     """First the deadline, then spot where available, then on-demand where the slack is to be kept.
 
     spot_for_s: seconds since spot became available; 0 = it is not available. A stance ends only once the slack is past
     its limit by a margin: slack grows only when less work turns out to be left, or while on-demand lifts it above the
     reserve.
     """
-    firm_below_s = progress.margin_s * (2 if before is Stance.FIRM else 1)
+    firm_below_s = progress.margin_s * (2 if before is PurchaseStance.FIRM else 1)
     if progress.slack_s < firm_below_s:
-        return Stance.FIRM
-    settled_s = SETTLED_CHANGES * progress.change_s if before is not Stance.SPOT else 0.0
+        return PurchaseStance.FIRM
+    settled_s = SETTLED_CHANGES * progress.change_s if before is not PurchaseStance.SPOT else 0.0
     if spot_for_s > settled_s:
-        return Stance.SPOT
-    back_s = BACK_CHANGES * progress.change_s if before is Stance.ON_DEMAND else 0.0
-    return Stance.ON_DEMAND if progress.slack_s < progress.reserve_s + back_s else Stance.SPOT
+        return PurchaseStance.SPOT
+    back_s = BACK_CHANGES * progress.change_s if before is PurchaseStance.ON_DEMAND else 0.0
+    return PurchaseStance.ON_DEMAND if progress.slack_s < progress.reserve_s + back_s else PurchaseStance.SPOT
 
 
 LOOK_S = 15.0  # a tick, and news of instances, come at least this often while any are owed

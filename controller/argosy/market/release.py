@@ -12,7 +12,7 @@ from argosy.market.floors import beyond
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 
 KEEP_ATTRIBUTE = "argosy.keep"  # a custom attribute of the container instance: `aws ecs put-attributes`
@@ -68,7 +68,7 @@ def _least_idle(state: State, wanted: Collection[str], policy: Policy) -> set[st
 
 def _may_go(moment: Moment, instance: Instance, no_linger: bool) -> bool:
     state, now, policy = moment.state, moment.now, moment.policy
-    if instance.status is InstanceStatus.GONE or not state.may_try(What.TERMINATE, instance.id, now):
+    if instance.status is InstanceStatus.GONE or not state.may_try(Act.TERMINATE, instance.id, now):
         return False
     past_hope = _is_past_hope(instance, now, policy)
     if past_hope and instance.status in (InstanceStatus.ACTIVE, InstanceStatus.DRAINING):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argosy.model.stored.columns import ColumnTable, Touched
+from argosy.model.stored.columns import ColumnTable, TouchOrder
 
 LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number: internal, not promised to tasks
 
@@ -104,7 +104,7 @@ class AttemptTable(ColumnTable):
         self.row_of_task: dict[tuple[int, int], int] = {}
         self.rows_of_instance: defaultdict[bytes, set[int]] = defaultdict(set)
         self.runs_on_instance: defaultdict[bytes, Counter[int]] = defaultdict(Counter)  # live attempts by Run.number
-        self.touched_instances = Touched[bytes]()  # instances on which an attempt began or ended
+        self.touched_instances = TouchOrder[bytes]()  # instances on which an attempt began or ended
         self.instance_number = np.zeros(rows, dtype=np.int64)  # instance of each row that takes room there
         self._numbers: dict[bytes, int] = {}  # of instances with such rows; below the highest count of them so far
         self._free_numbers: list[int] = []
@@ -119,7 +119,7 @@ class AttemptTable(ColumnTable):
         self.row_of_task_id = {task_id: row for task_id, row in zip(ids, rows, strict=True) if task_id}
         self.rows_of_instance.clear()
         self.runs_on_instance.clear()
-        self.touched_instances = Touched()
+        self.touched_instances = TouchOrder()
         self.instance_number = np.zeros(self.rows, dtype=np.int64)
         self._numbers, self._free_numbers = {}, []
         placed = self.placed()

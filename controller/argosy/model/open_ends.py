@@ -31,7 +31,7 @@ class MissingResult:
     known_at: float  # as above
 
 
-class Killed(NamedTuple):
+class GpuKill(NamedTuple):
     """A task that shared a GPU and was ended by SIGKILL. ended_at: epoch seconds; seconds: how long it ran."""
 
     name: str
@@ -46,7 +46,7 @@ class OpenEnds:
     failures: dict[int, OpenEnd] = field(default_factory=dict)  # by attempt row
     missing_results: dict[tuple[str, int], MissingResult] = field(default_factory=dict)  # by run and task index
     ran_at: dict[str, float] = field(default_factory=dict)  # instance -> the last time at which EC2 reported it running
-    killed: dict[tuple[str, int], Killed] = field(default_factory=dict)  # by instance and mask of the GPU: the latest
+    killed: dict[tuple[str, int], GpuKill] = field(default_factory=dict)  # by instance and mask of the GPU: the latest
 
     def __bool__(self) -> bool:
         return bool(self.failures or self.missing_results)

@@ -33,7 +33,7 @@ def with_reserved(bought: Purchase) -> tuple[Purchase, ...]:
     return (bought, *more)
 
 
-class Stance(StrEnum):
+class PurchaseStance(StrEnum):
     """The option used for a run of mode SPOT_THEN_ON_DEMAND."""
 
     SPOT = "spot"  # take spot, or wait for it
@@ -45,7 +45,7 @@ class Stance(StrEnum):
 class PurchaseChoice:
     """The stance of a run, and the times that the choice of its stance depends on. Epoch seconds, 0 = never."""
 
-    stance: Stance = Stance.SPOT
+    stance: PurchaseStance = PurchaseStance.SPOT
     since: float = 0.0  # when the stance was taken
     reason: str = ""
     short_since: float = 0.0  # when tasks began to wait because spot is short
@@ -57,7 +57,7 @@ class PurchaseChoice:
     def from_json(cls, record: Mapping[str, Any]) -> PurchaseChoice:
         """Unknown members are ignored, missing ones have their defaults. Raises ValueError for an unknown stance."""
         known = {field.name: record[field.name] for field in fields(cls) if field.name in record}
-        return cls(**{**known, "stance": Stance(known.get("stance", Stance.SPOT))})
+        return cls(**{**known, "stance": PurchaseStance(known.get("stance", PurchaseStance.SPOT))})
 
 
 INITIAL_CHOICE = PurchaseChoice()

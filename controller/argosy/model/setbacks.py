@@ -11,7 +11,7 @@ MAX_REASON = 500
 HOLDS_S = 300.0  # after a pause: what was not tried again for this long is no longer wanted
 
 
-class What(StrEnum):
+class Act(StrEnum):
     """The action that the controller tried."""
 
     PREPARE = "prepare"  # a run
@@ -32,13 +32,13 @@ class What(StrEnum):
 
 
 # Those of runs. Most are given up in the end: they are stored, so that a restarted controller does not try forever.
-LASTING = (What.PREPARE, What.CLOSE, What.VERIFY, What.LAUNCH, What.SEND)
+LASTING = (Act.PREPARE, Act.CLOSE, Act.VERIFY, Act.LAUNCH, Act.SEND)
 
 
 class Subject(NamedTuple):
     """The kind of action, and the run, wave, pool or instance that it concerned."""
 
-    what: What
+    what: Act
     id: str
 
     def to_text(self) -> str:
@@ -49,7 +49,7 @@ class Subject(NamedTuple):
     def from_text(cls, text: str) -> Subject | None:
         """None for an action that this version lacks."""
         what, _, name = text.partition(":")
-        return cls(What(what), name) if what in list(What) else None
+        return cls(Act(what), name) if what in list(Act) else None
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from argosy.model.cluster_history import ClusterSample, PlacedOrder
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, Purchase, pool_key
-from argosy.model.journal.capacity import Committed
+from argosy.model.journal.capacity import LastCommit
 from argosy.model.money.costs import Costs
 from argosy.model.open_ends import OpenEnds
 from argosy.model.policy import Policy
@@ -23,7 +23,7 @@ from argosy.model.resources import Resources
 from argosy.model.runs import Run
 from argosy.model.series import SERIES_BYTES
 from argosy.model.services.environments import Environment
-from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Setback, Subject, What
+from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Act, Setback, Subject
 from argosy.model.shares.sharing import Sharing
 from argosy.model.stored.columns import ChangedIds
 from argosy.model.stored.damage import Losses
@@ -93,7 +93,7 @@ class State:
     ended: dict[str, list[EndedAttempt]] = field(default_factory=dict)  # attempts that ended, by run
     sample: ClusterSample | None = None  # of the cluster
     orders: list[PlacedOrder] = field(default_factory=list)
-    committed: Committed = field(default_factory=Committed)  # capacity as last committed; not stored itself
+    committed: LastCommit = field(default_factory=LastCommit)  # capacity as last committed; not stored itself
 
     def run_by_number(self, number: int) -> Run | None:
         return next((run for run in self.runs.values() if run.number == number), None)
@@ -225,7 +225,7 @@ class State:
 
     def is_stubborn(self, instance: Instance) -> bool:
         """Whether EC2 has refused to end it."""
-        return bool(self.setbacks) and Subject(What.TERMINATE, instance.id) in self.setbacks
+        return bool(self.setbacks) and Subject(Act.TERMINATE, instance.id) in self.setbacks
 
     def is_counted_by_fleet_alone(self, instance: Instance) -> bool:
         """Whether only its fleet counts it: it was warned, or EC2 refuses to end it, and it still lives."""
@@ -268,7 +268,7 @@ class State:
         most = sorted(found, key=lambda subject: -found[subject].count)[:MAX_SETBACKS_STORED]
         return {subject: found[subject] for subject in most}
 
-    def may_try(self, what: What, name: str, now: float) -> bool:
+    def may_try(self, what: Act, name: str, now: float) -> bool:
         """Whether an action that failed before may be tried again now."""
         setback = self.setbacks.get(Subject(what, name))
         return setback is None or setback.not_before <= now

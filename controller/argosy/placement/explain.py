@@ -173,7 +173,7 @@ def _constraint(text: str, batch: Batch, state: PassState) -> _Check:
         return _Check(text, "one task of the group per instance", alone, np.ones_like(alone), _dropped(text))
     query = parse(text)
     now = matching(query, supply)
-    return _Check("constraint", text, now, query.root.rows(supply, _Empty(len(supply))), _dropped(text))
+    return _Check("constraint", text, now, query.root.rows(supply, _IdleState(len(supply))), _dropped(text))
 
 
 def _limits(batch: Batch, state: PassState) -> list[_Check]:
@@ -254,7 +254,7 @@ def _dropped(rule: str) -> Callable[[BoolArray], str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Empty:
+class _IdleState:
     """No task runs anywhere."""
 
     size: int

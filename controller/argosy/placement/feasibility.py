@@ -127,7 +127,7 @@ def most_instances(rules: Rules, state: PassState) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Assumed:
+class _AssumedState:
     """A state in which every instance runs a given number of tasks, and perhaps one of the group."""
 
     live: PassState
@@ -171,7 +171,7 @@ def _steps(query: Query, running: IntArray, state: PassState, group: str | None)
 
 
 def _assumed(state: PassState, count: int, group: str | None) -> LiveTasks:
-    return _Assumed(state, np.full(len(state.running_tasks), count, dtype=np.int64), group)
+    return _AssumedState(state, np.full(len(state.running_tasks), count, dtype=np.int64), group)
 
 
 def unmet_weight(batch: Batch, state: PassState) -> IntArray:

@@ -170,7 +170,7 @@ class _Row:
     opened: int
 
 
-class RowsInTurn:
+class LazyColumns:
     """The same columns for shares that are placed one by one. Rows are read when they are first needed; `settle` writes
     them back. share_mib, owner: (n,) of the kinds of task that share."""
 

@@ -8,7 +8,7 @@ chain ends with a draw, the decision is one of the lowest entries.
 
 Tasks that share a GPU leave the free amounts of GPUs to others: what one may open counts as taken (`gpu_shares`). Their
 own keys change only with the number of idle GPUs. Whether they fit is computed for the one row that has changed; rows
-in the same position have the same limits (`RowsInTurn`).
+in the same position have the same limits (`LazyColumns`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from argosy.placement.candidates import KindCandidates, RowCandidates
 from argosy.placement.demand import Queue
 from argosy.placement.draws import SMALL_BATCH, draws_of, pick
 from argosy.placement.fitness import CPU, GPU, MEMORY, Mix
-from argosy.placement.gpu_shares import RowsInTurn
+from argosy.placement.gpu_shares import LazyColumns
 from argosy.placement.keys import BUSY_FIRST, SHARED_FIRST, Key, Trend
 from argosy.placement.pass_state import PassState
 from argosy.placement.strategy import Random, SpreadInstances
@@ -123,7 +123,7 @@ def place_stretch(
     """Place the batches of a stretch and update `state`: the columns batch, row and count of an Assignment."""
     present, local = np.unique(queue.kind[stretch], return_inverse=True)
     state.own()
-    board = _Board([kinds[index] for index in present.tolist()], state, mix, _Reach.of(state, kinds, queue))
+    board = _KeyMatrix([kinds[index] for index in present.tolist()], state, mix, _Reach.of(state, kinds, queue))
     batches: list[int] = []
     rows: list[int] = []
     counts, drawn, first = queue.count[stretch].tolist(), _drawn(queue, kinds, stretch), 0
@@ -175,7 +175,7 @@ class _SharesOfBoard:
         self._batches, self._sharers, self._per_last = batches, mib.nonzero()[0], per_last
         self.touches = [len(self._sharers) > 0 and bool(batch.gpu_share_mib or batch.gpus) for batch in batches]
         if len(self._sharers):
-            self._rows = RowsInTurn(state.gpu_shares(), mib[self._sharers], owner[self._sharers])
+            self._rows = LazyColumns(state.gpu_shares(), mib[self._sharers], owner[self._sharers])
         self._per_idle = np.where(mib > 0, weights[:, GPU], 0)
         weights[self._sharers, GPU] = 0
         self._per_opened = weights[:, GPU] + self._per_idle, weights[:, GPU] + per_last
@@ -203,7 +203,7 @@ class _SharesOfBoard:
             self._rows.settle()
 
 
-class _Board:
+class _KeyMatrix:
     """The matrix. keys: (k, m) int64, the combined key of kind i on row j; 2^62 or more where the task does not fit."""
 
     def __init__(self, kinds: Sequence[TaskKind], state: PassState, mix: Mix, reach: _Reach) -> None:

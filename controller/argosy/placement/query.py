@@ -55,8 +55,8 @@ def parse(expression: str) -> Query:
     if root.depth > MAX_DEPTH:
         raise QuerySyntaxError(f"parentheses and not are {root.depth} deep; {MAX_DEPTH} are allowed", 1)
     parts = list(nodes.parts_of(root))
-    counts = tuple(sorted({part.count for part in parts if isinstance(part, nodes.ByTaskCount)}))
-    asks_groups = any(isinstance(part, nodes.ByMembers) and part.subject == "task:group" for part in parts)
+    counts = tuple(sorted({part.count for part in parts if isinstance(part, nodes.TaskCountTest)}))
+    asks_groups = any(isinstance(part, nodes.MembersTest) and part.subject == "task:group" for part in parts)
     return Query(expression, root, counts, asks_groups)
 
 
@@ -78,9 +78,9 @@ def matching(query: Query, supply: Supply, live: LiveTasks | None = None) -> Boo
 
 def subjects(expression: str) -> frozenset[str]:
     """The property of an instance in an expression, such as `attribute:ecs.instance-type`. Raises QuerySyntaxError."""
-    names = {nodes.ByTaskCount: "runningTasksCount", nodes.ByRegistration: "registeredAt"}
+    names = {nodes.TaskCountTest: "runningTasksCount", nodes.RegistrationTest: "registeredAt"}
     parts = [
-        part for part in nodes.parts_of(parse(expression).root) if not isinstance(part, (nodes.Joined, nodes.Negated))
+        part for part in nodes.parts_of(parse(expression).root) if not isinstance(part, (nodes.Clauses, nodes.Negation))
     ]
     return frozenset(getattr(part, "subject", names.get(type(part), "")) for part in parts)
 

@@ -65,7 +65,7 @@ def _parser() -> Any:  # noqa: C901 - a class with a method per rule, inside so 
     from lark import Lark, Token, Transformer, v_args
     from lark.lexer import Lexer
 
-    class Words(Lexer):
+    class TokenLexer(Lexer):
         """query_tokens in the form that lark expects."""
 
         def __init__(self, lexer_conf: Any) -> None:
@@ -76,7 +76,7 @@ def _parser() -> Any:  # noqa: C901 - a class with a method per rule, inside so 
                 yield Token(kind, text, start_pos=position)
 
     @v_args(inline=True)
-    class Meaning(Transformer[Any, Node]):
+    class NodeBuilder(Transformer[Any, Node]):
         """One method per rule of the grammar."""
 
         def start(self, node: Node) -> Node:
@@ -89,7 +89,7 @@ def _parser() -> Any:  # noqa: C901 - a class with a method per rule, inside so 
             return _joined(parts, all_of=True)
 
         def negated(self, _not: Token, part: Node) -> Node:
-            return nodes.Negated(part, part.depth + 1)
+            return nodes.Negation(part, part.depth + 1)
 
         def grouped(self, _open: Token, part: Node, _close: Token) -> Node:
             return part
@@ -111,12 +111,12 @@ def _parser() -> Any:  # noqa: C901 - a class with a method per rule, inside so 
             return _present(subject, sign)
 
     grammar = Path(__file__).with_name("query.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer=Words, transformer=Meaning())
+    return Lark(grammar, parser="lalr", lexer=TokenLexer, transformer=NodeBuilder())
 
 
 def _joined(parts: tuple[Any, ...], *, all_of: bool) -> Node:
     kept = parts[::2]  # joining words are between them
-    return cast(Node, kept[0]) if len(kept) == 1 else nodes.Joined(kept, all_of)
+    return cast(Node, kept[0]) if len(kept) == 1 else nodes.Clauses(kept, all_of)
 
 
 def _compared(subject: Token, sign: Token, value: Token) -> Node:
@@ -124,9 +124,9 @@ def _compared(subject: Token, sign: Token, value: Token) -> Node:
     _refuse_where(ordering and str(subject) in _NEVER_ORDERED, subject, sign)
     compare = nodes.COMPARISONS[sign.type]
     if subject == "runningTasksCount":
-        return nodes.ByTaskCount(compare, _read(value, _whole, "a whole number"))
+        return nodes.TaskCountTest(compare, _read(value, _whole, "a whole number"))
     if subject == "registeredAt":
-        return nodes.ByRegistration(compare, _read(value, nodes.instant, "a date such as 2018-06-18T22:28:28+00:00"))
+        return nodes.RegistrationTest(compare, _read(value, nodes.instant, "a date such as 2018-06-18T22:28:28+00:00"))
     if ordering:
         return _text(subject, sign, nodes.ordered(sign.type, _read(value, nodes.dotted, "numbers joined by dots")))
     return _text(subject, sign, nodes.one_of([str(value)]))
@@ -135,15 +135,15 @@ def _compared(subject: Token, sign: Token, value: Token) -> Node:
 def _text(subject: Token, sign: Token, accepts: Accepts) -> Node:
     negative = sign.type in _NEGATIVES
     if str(subject) in _MEMBERS:
-        return nodes.ByMembers(str(subject), accepts, negative)
-    return nodes.ByText(str(subject), (lambda text: not accepts(text)) if negative else accepts)
+        return nodes.MembersTest(str(subject), accepts, negative)
+    return nodes.TextTest(str(subject), (lambda text: not accepts(text)) if negative else accepts)
 
 
 def _present(subject: Token, sign: Token) -> Node:
     negative = sign.type in _NEGATIVES
     if str(subject) in _MEMBERS:
-        return nodes.ByMembers(str(subject), lambda _: True, negative)
-    return nodes.ByText(str(subject), lambda _: not negative, missing=negative)
+        return nodes.MembersTest(str(subject), lambda _: True, negative)
+    return nodes.TextTest(str(subject), lambda _: not negative, missing=negative)
 
 
 def _regex(pattern: Token) -> Accepts:

@@ -52,7 +52,7 @@ class Node(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Clauses:
     """`and` or `or` over two or more parts."""
 
     parts: tuple[Node, ...]
@@ -69,7 +69,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Negated:
+class Negation:
     """`not`: every row that the part does not accept, including those without the attribute."""
 
     part: Node
@@ -81,7 +81,7 @@ class Negated:
 
 
 @dataclass(frozen=True, slots=True)
-class ByText:
+class TextTest:
     """A subject with one string per instance, or none."""
 
     subject: str
@@ -95,7 +95,7 @@ class ByText:
 
 
 @dataclass(frozen=True, slots=True)
-class ByMembers:
+class MembersTest:
     """A subject with a set of strings per instance: some member is accepted, or (`none_of`) no member is."""
 
     subject: str
@@ -115,7 +115,7 @@ class ByMembers:
 
 
 @dataclass(frozen=True, slots=True)
-class ByTaskCount:
+class TaskCountTest:
     """runningTasksCount against a whole number."""
 
     compare: Callable[[Any, Any], Any]
@@ -128,7 +128,7 @@ class ByTaskCount:
 
 
 @dataclass(frozen=True, slots=True)
-class ByRegistration:
+class RegistrationTest:
     """registeredAt against an instant; an instance that is not registered yet is never accepted."""
 
     compare: Callable[[Any, Any], Any]
@@ -144,7 +144,7 @@ class ByRegistration:
 def parts_of(node: Node) -> Iterator[Node]:
     """The node and everything below it."""
     yield node
-    below = node.parts if isinstance(node, Joined) else (node.part,) if isinstance(node, Negated) else ()
+    below = node.parts if isinstance(node, Clauses) else (node.part,) if isinstance(node, Negation) else ()
     for part in below:
         yield from parts_of(part)
 

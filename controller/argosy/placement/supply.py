@@ -119,7 +119,7 @@ class Codes:
 
 
 @dataclass(slots=True, eq=False)
-class _Derived:
+class _DerivedValues:
     """Values computed from rows when first asked for."""
 
     codes: dict[str, Codes] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class Supply:
     price_usd_per_hour: FloatArray
     interruption_rate: FloatArray
     finish_at: FloatArray
-    _kept: _Derived = field(default_factory=_Derived)
+    _kept: _DerivedValues = field(default_factory=_DerivedValues)
     _part: tuple[Supply, slice] | None = None
     """The supply that this is a part of, and the rows."""
     mix: Mix | None = None
@@ -330,7 +330,7 @@ class Supply:
         return Supply(
             list(rows),
             **columns,
-            _kept=_Derived(
+            _kept=_DerivedValues(
                 codes={name: codes.moved(source, added, more.codes(name)) for name, codes in self._kept.codes.items()},
                 groups={name: moved(group, more.of_group(name)) for name, group in self._kept.groups.items()},
             ),

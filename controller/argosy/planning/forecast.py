@@ -99,7 +99,7 @@ ECS_LAUNCHES_PER_S = 40.0  # of one cell: aws.md, ECS's rate for starting tasks
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
+class Bundle:
     """Instances of one pool, and how many of the run's tasks each takes at a time."""
 
     offer: Offer
@@ -113,7 +113,7 @@ class Forecast:
 
     tasks: int
     here: int  # places on instances that are here or on their way
-    bought: tuple[Bought, ...]
+    bought: tuple[Bundle, ...]
     low: Completion
     expected: Completion
     high: Completion
@@ -209,16 +209,16 @@ def _after_others(moment: Moment, places: Places, mine: RunPlaces, offers: list[
 
 def _bought(
     instances: Counter[tuple[str, Purchase]], batches: Sequence[Batch], offers: list[Offer]
-) -> tuple[Bought, ...]:
+) -> tuple[Bundle, ...]:
     """batches: of one run; each instance is for one of them."""
     chosen = [offer for offer in offers if instances[offer.pool, offer.purchase]]
     fits = np.max([tasks_per_instance(batch, chosen) for batch in batches], axis=0).tolist()
     return tuple(
-        Bought(offer, instances[offer.pool, offer.purchase], places) for offer, places in zip(chosen, fits, strict=True)
+        Bundle(offer, instances[offer.pool, offer.purchase], places) for offer, places in zip(chosen, fits, strict=True)
     )
 
 
-def _groups(state: State, run: Run, bought: tuple[Bought, ...], here: int) -> list[InstanceGroup]:
+def _groups(state: State, run: Run, bought: tuple[Bundle, ...], here: int) -> list[InstanceGroup]:
     """`_completion` fills in `ready_s` of the purchases: 1 means one boot."""
     groups = [
         InstanceGroup(
@@ -231,7 +231,7 @@ def _groups(state: State, run: Run, bought: tuple[Bought, ...], here: int) -> li
     return groups
 
 
-def _repriced(moment: Moment, groups: list[InstanceGroup], bought: tuple[Bought, ...], end: int) -> list[InstanceGroup]:
+def _repriced(moment: Moment, groups: list[InstanceGroup], bought: tuple[Bundle, ...], end: int) -> list[InstanceGroup]:
     """The same groups at the lowest (end 0) or highest (1) prices at which they may be bought; present instances keep
     their prices."""
     factors = [_around(moment, each.offer)[end] for each in bought] + [1.0] * (len(groups) - len(bought))
@@ -276,7 +276,7 @@ def at_risk_s(terms: RunTerms, task_s: float) -> float:
     return min(task_s, terms.checkpoint_s) if terms.checkpoint_s else task_s
 
 
-def _redo(moment: Moment, bought: tuple[Bought, ...], risked_s: float) -> float:
+def _redo(moment: Moment, bought: tuple[Bundle, ...], risked_s: float) -> float:
     """The share of the work that interruptions are expected to repeat, on average over the purchases. risked_s: the
     most that one of them repeats."""
     spot = [each for each in bought if each.offer.purchase.may_be_taken_back]
@@ -286,7 +286,7 @@ def _redo(moment: Moment, bought: tuple[Bought, ...], risked_s: float) -> float:
 
 
 def _high(
-    run: Run, groups: list[InstanceGroup], policy: Policy, case: _ForecastCase, bought: tuple[Bought, ...]
+    run: Run, groups: list[InstanceGroup], policy: Policy, case: _ForecastCase, bought: tuple[Bundle, ...]
 ) -> Completion:
     """On spot, a few instances are also reclaimed during their last tasks."""
     worst = _completion(run, groups, policy, case)

@@ -25,7 +25,7 @@ from argosy.layout import JOURNAL
 from argosy.model.actions import Action
 from argosy.model.events import Event, Observed, RunClosed
 from argosy.model.policy import Policy
-from argosy.model.stored.documents import Documents, Stored
+from argosy.model.stored.documents import Documents, StoredItems
 from argosy.ports import Archive, Switches
 from argosy.recording.codec import action_to_json, dumped, fact_to_json, text_of, to_text
 
@@ -142,9 +142,9 @@ class Recorder:
     pack: Any = None  # a compressor, which keeps what it has not written yet
     sweep: _Sweep | None = None
 
-    def loaded(self, stored: Stored | None, start: Start) -> None:
+    def loaded(self, stored: StoredItems | None, start: Start) -> None:
         """The controller works on this load from now on. None: on a state that cannot be replayed."""
-        with _Tolerated(self):
+        with _RecordingGuard(self):
             self.flush()
             self.chain = ""
             if stored is None:
@@ -159,7 +159,7 @@ class Recorder:
 
     def observed(self, sweep: Observed) -> None:
         """A sweep has arrived; its sightings are applied from now on."""
-        with _Tolerated(self):
+        with _RecordingGuard(self):
             if self.chain:
                 self._open(sweep.at)
                 self.sweep = _Sweep(sweep)
@@ -167,7 +167,7 @@ class Recorder:
 
     def tick(self, record: TickRecord) -> None:
         """A tick is over, its commit included."""
-        with _Tolerated(self):
+        with _RecordingGuard(self):
             if not self.chain:
                 return
             self._open(record.decided_at)
@@ -185,7 +185,7 @@ class Recorder:
         body = b"".join([*self.pieces, self.pack.flush()])
         name = f"{JOURNAL}{self.chain}-{self.part:04d}.jsonl.gz"
         self.pack, self.pieces, self.size, self.part = None, [], 0, self.part + 1
-        with _Tolerated(self):
+        with _RecordingGuard(self):
             self.archive.put(name, body)
 
     def _is_due(self, record: TickRecord) -> bool:
@@ -231,7 +231,7 @@ class Recorder:
         return b"[" + repr(at).encode() + b"," + said + b"]"
 
 
-class _Tolerated:
+class _RecordingGuard:
     """A failure in here ends the chain: recording must never fail a tick."""
 
     def __init__(self, recorder: Recorder) -> None:

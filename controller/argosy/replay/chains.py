@@ -25,7 +25,7 @@ class NotRecorded(Exception):
     """There is no complete record of that time. The message is a sentence."""
 
 
-class Shelf(Protocol):
+class SegmentStore(Protocol):
     """The place of recorded segments."""
 
     def names(self, folder: str) -> list[str]:
@@ -46,7 +46,7 @@ class Chain:
         """Epoch seconds."""
         return datetime.strptime(self.name[:24], "%Y-%m-%d/%H%M%S.%f").replace(tzinfo=UTC).timestamp()
 
-    def lines(self, shelf: Shelf) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+    def lines(self, shelf: SegmentStore) -> Iterator[tuple[dict[str, Any], list[Any]]]:
         """The head of a segment with each of its lines. Raises NotRecorded if one is missing or torn."""
         for number, name in enumerate(self.names):
             lines = _lines(shelf.get(name), name)
@@ -59,7 +59,7 @@ class Chain:
             yield from ((head, line) for line in lines)
 
 
-def chains_before(shelf: Shelf, at: float) -> list[Chain]:
+def chains_before(shelf: SegmentStore, at: float) -> list[Chain]:
     """Those that began at `at` or within the hour before, the latest first."""
     names: list[str] = []
     for day in sorted({_day(at - LONGEST_S), _day(at)}):

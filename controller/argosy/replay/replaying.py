@@ -24,7 +24,7 @@ from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.documents import Stored
+from argosy.model.stored.documents import StoredItems
 from argosy.placement.custom import OwnFunctions
 from argosy.recording.codec import action_to_json, body_of, fact_from_json, from_text
 from argosy.recording.recorder import Start, code_digest, digest_of, platform_now, switches_from_json
@@ -89,7 +89,7 @@ class Replay:
             run_id: (body_of(record), {name: current(name, body) for name, body in from_text(rest).items()})
             for run_id, (record, rest) in values["runs"].items()
         }
-        self.state = Stored(values["version"], from_text(values["items"]), runs).state()
+        self.state = StoredItems(values["version"], from_text(values["items"]), runs).state()
         begin(self.state, Start(values["at"], values["epoch"], values["is_new"]), self.policy)
 
     def _tick(self, known: Mapping[str, Any], facts: list[Any], actions: list[Any]) -> Iterator[Tick]:

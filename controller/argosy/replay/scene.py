@@ -11,7 +11,7 @@ from argosy.market.cover import less
 from argosy.model.actions import Launch
 from argosy.model.moment import Moment
 from argosy.model.pools import as_registered
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.placement.candidates import mix_of
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.explain import explain
@@ -23,7 +23,7 @@ from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.placing.places import emptying
 from argosy.scheduler.supply.present import typical_mix
 from argosy.scheduler.supply.roster import Roster
-from argosy.scheduler.supply.rows import Outlook
+from argosy.scheduler.supply.rows import Expectations
 from argosy.scheduler.turns.asks import Ask, asks_of
 
 SHOWN = 10  # instances of a ranking
@@ -46,10 +46,10 @@ class Scene:
         """Of a decision that is about to be made. It keeps nothing that the decision changes."""
         state, now = moment.state, moment.now
         moment = replace(moment, catalogue=as_registered(moment.catalogue, state.pools.values()))
-        ready = [run for run in state.runs.values() if run.ready and state.may_try(What.LAUNCH, run.id, now)]
+        ready = [run for run in state.runs.values() if run.ready and state.may_try(Act.LAUNCH, run.id, now)]
         runs = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
         lineup = Roster().at(moment)
-        here = Outlook.of(moment, runs).on(lineup.here, lambda name: state.instances[name].pool)
+        here = Expectations.of(moment, runs).on(lineup.here, lambda name: state.instances[name].pool)
         expected = zip(here.rows, here.interruption_rate.tolist(), here.finish_at.tolist(), strict=True)
         rows = [replace(row, interruption_rate=rate, finish_at=end) for row, rate, end in expected]
         machines = {

@@ -12,14 +12,14 @@ from argosy.model.actions import Action, Launch
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.placement.custom import OwnFunctions
-from argosy.replay.chains import NotRecorded, Shelf, chains_before
+from argosy.replay.chains import NotRecorded, SegmentStore, chains_before
 from argosy.replay.replaying import Line, Replay, Tick
 from argosy.replay.scene import Scene
 from argosy.scheduler.decide import NO_FUNCTIONS
 
 
 @dataclass(slots=True)
-class Standstill:
+class TickBeforeDecision:
     """A controller just before it decides."""
 
     moment: Moment
@@ -33,7 +33,7 @@ class Standstill:
         return tick.actions
 
 
-def standstill(shelf: Shelf, at: float, functions: OwnFunctions = NO_FUNCTIONS) -> Standstill:
+def standstill(shelf: SegmentStore, at: float, functions: OwnFunctions = NO_FUNCTIONS) -> TickBeforeDecision:
     """Before its last decision until `at` (epoch seconds). Raises NotRecorded."""
     told = ""
     for chain in chains_before(shelf, at):
@@ -43,7 +43,7 @@ def standstill(shelf: Shelf, at: float, functions: OwnFunctions = NO_FUNCTIONS) 
             steps = replay.ticks(islice(chain.lines(shelf), lines))
             differences = [each for tick in islice(steps, 2 * ticks - 2) for each in tick.differences]
             moment = next(steps).moment
-            return Standstill(moment, steps, [*replay.strangeness, *dict.fromkeys(differences), *gap])
+            return TickBeforeDecision(moment, steps, [*replay.strangeness, *dict.fromkeys(differences), *gap])
         told = " ".join(gap) or told
     raise NotRecorded(told or "nothing was recorded in the hour before that time")
 
@@ -63,10 +63,10 @@ def _until(lines: Iterator[Line], at: float) -> tuple[int, int, list[str]]:
 
 
 @dataclass(slots=True)
-class _ReadOnce:
+class _CachedSegments:
     """A shelf that fetches each file once, although files are read more than once."""
 
-    shelf: Shelf
+    shelf: SegmentStore
     fetched: dict[str, bytes] = field(default_factory=dict)
 
     def names(self, folder: str) -> list[str]:
@@ -79,7 +79,7 @@ class _ReadOnce:
 
 
 def why(
-    shelf: Shelf, run_id: str, index: int | None, at: float, functions: OwnFunctions = NO_FUNCTIONS
+    shelf: SegmentStore, run_id: str, index: int | None, at: float, functions: OwnFunctions = NO_FUNCTIONS
 ) -> dict[str, Any]:
     """What was known of a run in the last tick until `at` (epoch seconds), as ExplainRun would have answered then, and
     why the
@@ -88,7 +88,7 @@ def why(
     run: None if it was not open. placement: None if the task had no attempt. exact: whether code, platform, every
     decision and every document were the same here as there; `differences` lists the others.
     """
-    shelf = _ReadOnce(shelf)
+    shelf = _CachedSegments(shelf)
     found = standstill(shelf, at, functions)
     moment = found.moment
     run = moment.state.runs.get(run_id)
@@ -114,7 +114,7 @@ def _intended_at(moment: Moment, run: Run, index: int) -> float | None:
     return None if row is None else float(moment.state.attempts["intended_at"][row])
 
 
-def _placement(found: Standstill, run_id: str, index: int, functions: OwnFunctions) -> dict[str, Any] | None:
+def _placement(found: TickBeforeDecision, run_id: str, index: int, functions: OwnFunctions) -> dict[str, Any] | None:
     scene = Scene.of(found.moment, functions.ready)
     launches = [action for action in found.decide() if isinstance(action, Launch)]
     mine = next((each for each in launches if (each.key.run_id, each.key.index) == (run_id, index)), None)

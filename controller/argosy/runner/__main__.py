@@ -6,7 +6,7 @@ import os
 import sys
 
 from argosy.model.run_terms import RUNNER_PROTOCOL
-from argosy.runner.alone import Alone
+from argosy.runner.alone import SingleProgram
 from argosy.runner.order import RunnerFault
 
 
@@ -16,7 +16,7 @@ def main() -> int:
         os.write(1, b"argosy-runner protocol %d\n" % RUNNER_PROTOCOL)
         return 0
     try:
-        return Alone(sys.argv[1:], os.environ).run()
+        return SingleProgram(sys.argv[1:], os.environ).run()
     except RunnerFault as fault:
         os.write(2, f"{fault.line}\n".encode())
         return fault.code

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from argosy.model.exit_codes import TEMPORARY
 from argosy.model.run_terms import OVERRIDES_VARIABLE
-from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
+from argosy.runner.attempt import Attempt, ProgramStart, begun, setup_fault
 from argosy.runner.copying import Sink, copy_pieces
 from argosy.runner.folders import roots_of, work_folder
 from argosy.runner.objects import Objects
@@ -37,7 +37,7 @@ _ENDED = 0  # in the queue in place of a signal
 T = TypeVar("T")
 
 
-class Alone:
+class SingleProgram:
     """One program, its signals and its end."""
 
     def __init__(self, arguments: list[str], environment: Mapping[str, str]) -> None:
@@ -82,7 +82,7 @@ class Alone:
         """In its block, the program's use of resources is measured."""
         return measured(self._environment, lambda: self._process)
 
-    def _set_up(self, text: str, ready: Ready) -> None:
+    def _set_up(self, text: str, ready: ProgramStart) -> None:
         """Its output goes to the log, because standard output may be the result."""
         code = self._child(["sh", "-c", text], ready, to=sys.stderr.fileno(), ours=True)
         if self._stopped.is_set():
@@ -90,7 +90,7 @@ class Alone:
         if code:
             raise setup_fault(code)
 
-    def _program(self, ready: Ready) -> int:
+    def _program(self, ready: ProgramStart) -> int:
         if ready.copy_stdout_to is None:
             return self._child(self._words, ready)
         with ready.copy_stdout_to.open("wb", buffering=0) as file:
@@ -100,7 +100,7 @@ class Alone:
             raise RunnerFault(TEMPORARY, f"standard output could not be kept: {kept.fault.strerror}")
         return code
 
-    def _copied(self, ready: Ready, sinks: tuple[Sink, ...]) -> int:
+    def _copied(self, ready: ProgramStart, sinks: tuple[Sink, ...]) -> int:
         reading, writing = os.pipe()
         over = threading.Event()
 
@@ -118,7 +118,9 @@ class Alone:
             thread.join()
             os.close(reading)
 
-    def _child(self, words: list[str], ready: Ready | None = None, to: int | None = None, *, ours: bool = False) -> int:
+    def _child(
+        self, words: list[str], ready: ProgramStart | None = None, to: int | None = None, *, ours: bool = False
+    ) -> int:
         """The exit code; for a signal, 128 plus its number. ours: a stop signal is meant for the runner, too."""
         folder, environment = (ready.folder, ready.environment) if ready is not None else (None, self._environment)
         process = begun(words, lambda each: subprocess.Popen(each, env=dict(environment), cwd=folder, stdout=to))

@@ -21,14 +21,14 @@ from argosy.runner.objects import Objects
 from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder
 from argosy.runner.result import left_in, upload_folder, upload_part
 from argosy.runner.saver import CheckpointSaver, restored_line
-from argosy.runner.unpacked import Unpacked
+from argosy.runner.unpacked import SetCache
 
 T = TypeVar("T")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ProgramStart:
     """The start of the program. folder: None, where the container starts it. setup: a shell's text."""
 
     environment: dict[str, str]
@@ -44,7 +44,7 @@ class Attempt:
     archives.
     """
 
-    def __init__(self, order: RunnerOrder, work: WorkFolder, objects: Objects, shared: Unpacked | None = None) -> None:
+    def __init__(self, order: RunnerOrder, work: WorkFolder, objects: Objects, shared: SetCache | None = None) -> None:
         self._order = order
         self._work = work
         self._objects = objects
@@ -55,7 +55,7 @@ class Attempt:
         self._lines: list[str] = []  # for the log
         self._tell: Callable[[str], None] = self._lines.append
 
-    def prepare(self, environment: Mapping[str, str]) -> Ready:
+    def prepare(self, environment: Mapping[str, str]) -> ProgramStart:
         """Fetch and unpack. environment: the container's own."""
         with _disk_faults():
             if self._order.job is not None:
@@ -64,7 +64,7 @@ class Attempt:
             fetch_inputs(self._order.inputs, self._work.inputs, self._objects)
             self._restore()
         stdout = self._work.stdout if self._order.result is Result.STDOUT else None
-        return Ready(self._told(environment, wheels), folder, self._job.setup, stdout)
+        return ProgramStart(self._told(environment, wheels), folder, self._job.setup, stdout)
 
     @property
     def needs_saving(self) -> bool:
@@ -135,7 +135,7 @@ class Attempt:
         if not archives:
             return None
         if self._shared is None:
-            return Unpacked(self._work.archives).get(archives, self._objects, self._work.root)
+            return SetCache(self._work.archives).get(archives, self._objects, self._work.root)
         return self._shared.lend(archives, self._objects, self._work.root)
 
     def _wheels(self) -> Path | None:
@@ -143,7 +143,7 @@ class Attempt:
         if not archives:
             return None
         if self._shared is None:
-            return Unpacked(self._work.archives).get(archives, self._objects, self._work.root)
+            return SetCache(self._work.archives).get(archives, self._objects, self._work.root)
         return self._shared.lend(archives, self._objects, self._work.root)
 
     def _told(self, environment: Mapping[str, str], wheels: Path | None) -> dict[str, str]:

@@ -158,13 +158,13 @@ class Checkpoints:
     def _prefix(self) -> str:
         return f"{self._order.uri}{self._order.attempt}/"
 
-    def _listed(self) -> list[_Stored]:
+    def _listed(self) -> list[_CheckpointObject]:
         bucket = self._order.uri.split("/", 3)[2]
         keys = (f"s3://{bucket}/{each.key}" for each in self._objects.below(self._order.uri, "the checkpoints"))
         named = ((uri, _NAME.fullmatch(uri.removeprefix(self._order.uri))) for uri in keys)
-        return [_Stored(uri, int(name[1]), int(name[2]) if name[2] else None) for uri, name in named if name]
+        return [_CheckpointObject(uri, int(name[1]), int(name[2]) if name[2] else None) for uri, name in named if name]
 
-    def _taken(self, stored: _Stored) -> CheckpointRecord:
+    def _taken(self, stored: _CheckpointObject) -> CheckpointRecord:
         """Raises ValueError, TypeError or KeyError for an invalid record."""
         told = json.loads(self._objects.read(stored.uri, "the checkpoint"))
         files = tuple(_file_of(each) for each in told["files"])
@@ -229,7 +229,7 @@ class Checkpoints:
                 self._known[name, seen] = digest
         return SavedFile(name, digest, seen.size, seen.mtime_ns, seen.mode)
 
-    def _may_remove(self, each: _Stored) -> bool:
+    def _may_remove(self, each: _CheckpointObject) -> bool:
         """Never what a later attempt saved."""
         return each.attempt <= self._order.attempt
 
@@ -241,7 +241,7 @@ class Checkpoints:
         before = sorted({each.attempt for each in listed if each.number and each.attempt < self._order.attempt})
         lower = before[-1:] if len(self._own) < KEPT else []
 
-        def is_kept(each: _Stored) -> bool:
+        def is_kept(each: _CheckpointObject) -> bool:
             if each.attempt < self._order.attempt:
                 return each.attempt in lower
             return each.number in numbers if each.number else each.uri.rpartition("/")[2] in digests
@@ -251,7 +251,7 @@ class Checkpoints:
         names = {each.name for record in self._own for each in record.files}
         self._known = {key: digest for key, digest in self._known.items() if digest in digests and key[0] in names}
 
-    def _remove(self, those: Iterator[_Stored]) -> None:
+    def _remove(self, those: Iterator[_CheckpointObject]) -> None:
         """Records are removed first, so that every remaining one names only files that exist."""
         for each in sorted(those, key=lambda each: each.number is None):
             self._objects.delete(each.uri, "the checkpoint")
@@ -262,7 +262,7 @@ class Checkpoints:
         folder.mkdir(exist_ok=True)
 
 
-class _Stored(NamedTuple):
+class _CheckpointObject(NamedTuple):
     """An object of the task's checkpoints. number: of a record; None: it is content."""
 
     uri: str

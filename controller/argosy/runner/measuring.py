@@ -61,7 +61,7 @@ def sampled(meters: Iterable[Meter], environment: Mapping[str, str]) -> Iterator
 @contextmanager
 def _sampled(meter: Meter, environment: Mapping[str, str]) -> Iterator[None]:
     over = threading.Event()
-    watch = _Watch(meter, environment, over)
+    watch = _MeterOfTask(meter, environment, over)
     thread = threading.Thread(target=watch.run, name=f"argosy-{meter.folder}", daemon=True)  # a meter may hang forever
     thread.start()
     try:
@@ -89,7 +89,7 @@ class Samples:
 
 
 @dataclass
-class _Watch:
+class _MeterOfTask:
     """The figures of one meter about one task."""
 
     meter: Meter

@@ -48,11 +48,11 @@ class AlreadyThere(Exception):
     """A conditional write came second."""
 
 
-class _Passing(Exception):
+class _TemporaryError(Exception):
     """A retry may succeed."""
 
 
-class _BeginAnew(Exception):
+class _UploadConflict(Exception):
     """Something else was written there just now. According to S3's documentation, a multipart upload may then not be
     completed."""
 
@@ -194,7 +194,7 @@ class Objects:
             try:
                 self._parts_once(path, to)
                 return
-            except _BeginAnew as fault:
+            except _UploadConflict as fault:
                 if attempt == self._attempts:
                     raise RunnerFault(TEMPORARY, f"{to.sentence}: a conflict with another upload") from fault
                 self._pause(attempt)
@@ -208,7 +208,7 @@ class Objects:
         try:
             parts = list(self._sent_parts(path, upload, sentence))
             self._complete({**upload, "MultipartUpload": {"Parts": parts}, **to.condition}, path, sentence)
-        except (RunnerFault, AlreadyThere, _BeginAnew, OSError):
+        except (RunnerFault, AlreadyThere, _UploadConflict, OSError):
             self._abort(upload)
             raise
         finally:
@@ -217,7 +217,7 @@ class Objects:
                 self._settled.notify_all()
 
     def _complete(self, request: Mapping[str, Any], path: Path, sentence: str) -> None:
-        """Raises _BeginAnew, too."""
+        """Raises _UploadConflict, too."""
         tries = 0
 
         def once() -> None:
@@ -226,8 +226,8 @@ class Objects:
             self._client().complete_multipart_upload(**request)
 
         try:
-            self._tried(once, sentence, conflict=_BeginAnew)
-        except (RunnerFault, _BeginAnew):
+            self._tried(once, sentence, conflict=_UploadConflict)
+        except (RunnerFault, _UploadConflict):
             if tries == 1 or not self._is_there(request, path, sentence):
                 raise
             # An earlier try did it, and its answer was lost.
@@ -261,13 +261,13 @@ class Objects:
         except (BotoCoreError, ClientError):
             return
 
-    def _tried(self, once: Callable[[], T], sentence: str, conflict: type[Exception] = _Passing) -> T:
+    def _tried(self, once: Callable[[], T], sentence: str, conflict: type[Exception] = _TemporaryError) -> T:
         """Raises RunnerFault or AlreadyThere. conflict: the meaning of the answer 409."""
         for attempt in range(1, self._attempts + 1):
             self._go_on()
             try:
                 return _translated(once, sentence, conflict)
-            except _Passing as fault:
+            except _TemporaryError as fault:
                 if attempt == self._attempts:
                     raise RunnerFault(TEMPORARY, f"{sentence}: {fault}") from fault
                 self._pause(attempt)
@@ -334,7 +334,7 @@ def _certificates(environment: Mapping[str, str]) -> str | None:
 
 
 def _translated(once: Callable[[], T], sentence: str, conflict: type[Exception]) -> T:
-    """botocore's exceptions as ours. Raises RunnerFault, AlreadyThere, `conflict` or _Passing."""
+    """botocore's exceptions as ours. Raises RunnerFault, AlreadyThere, `conflict` or _TemporaryError."""
     import botocore.exceptions as faults
     from urllib3.exceptions import HTTPError
 
@@ -352,7 +352,7 @@ def _translated(once: Callable[[], T], sentence: str, conflict: type[Exception])
         faults.MetadataRetrievalError,
         HTTPError,
     ) as fault:
-        raise _Passing(str(fault)) from fault
+        raise _TemporaryError(str(fault)) from fault
     except (faults.BotoCoreError, ValueError) as fault:  # ValueError: an endpoint that is not an address
         raise RunnerFault(WRONG_REQUEST, f"{sentence}: {fault}") from fault
 
@@ -365,7 +365,7 @@ def _meaning(response: Mapping[str, Any], sentence: str, conflict: type[Exceptio
     if status == 409:
         return conflict(said)
     if status >= 500 or status in _PASSING or error.get("Code") in _PASSING_CODES:
-        return _Passing(said)
+        return _TemporaryError(said)
     if status == 403 and error.get("Code") not in _HOPELESS:
         return RunnerFault(TEMPORARY, f"{sentence}: {said}")
     return RunnerFault(WRONG_REQUEST, f"{sentence}: {said}")

@@ -26,7 +26,7 @@ _PART = re.compile(r"part-\d+(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class LeftFile:
+class FolderFile:
     """A file of the result's folder; name relative to it, size in bytes."""
 
     path: Path
@@ -34,10 +34,10 @@ class LeftFile:
     size: int
 
 
-def left_in(folder: Path, job: Job, tell: Callable[[str], None]) -> list[LeftFile]:
+def left_in(folder: Path, job: Job, tell: Callable[[str], None]) -> list[FolderFile]:
     """All files, by name; tell gets a line for each link that leads nowhere. Raises RunnerFault for files that cannot
     be a result, and beyond the job's bounds."""
-    found: list[LeftFile] = []
+    found: list[FolderFile] = []
     total = 0
     for each in _files(folder, tell):
         found.append(each)
@@ -51,7 +51,7 @@ def left_in(folder: Path, job: Job, tell: Callable[[str], None]) -> list[LeftFil
     return sorted(found, key=lambda each: each.name)
 
 
-def upload_folder(found: Sequence[LeftFile], order: RunnerOrder, objects: Objects) -> None:
+def upload_folder(found: Sequence[FolderFile], order: RunnerOrder, objects: Objects) -> None:
     """The part, which `results --merge` reads, comes last: once it exists, everything does. Raises RunnerFault."""
     part = part_of(found, order)
     rest = [each for each in found if each is not part]
@@ -64,7 +64,7 @@ def upload_folder(found: Sequence[LeftFile], order: RunnerOrder, objects: Object
         upload_part(part.path, order, objects)
 
 
-def part_of(found: Sequence[LeftFile], order: RunnerOrder) -> LeftFile | None:
+def part_of(found: Sequence[FolderFile], order: RunnerOrder) -> FolderFile | None:
     """The file `part` with the part's own suffix, or the only file if its name ends in that."""
     named = _PART.fullmatch((order.part or "").rpartition("/")[2])
     if named is None:
@@ -91,7 +91,7 @@ def _is_older(there: Mapping[str, str], order: RunnerOrder) -> bool:
     return attempt.isdecimal() and int(attempt) < order.first_attempt
 
 
-def _files(folder: Path, tell: Callable[[str], None]) -> Iterator[LeftFile]:
+def _files(folder: Path, tell: Callable[[str], None]) -> Iterator[FolderFile]:
     waiting = [folder]
     while waiting:
         for entry in os.scandir(waiting.pop()):
@@ -113,7 +113,7 @@ def _is_gone(path: str) -> bool:
     return False
 
 
-def _file(entry: os.DirEntry[str], folder: Path) -> LeftFile:
+def _file(entry: os.DirEntry[str], folder: Path) -> FolderFile:
     name = os.path.relpath(entry.path, folder)
     try:
         name.encode()
@@ -124,4 +124,4 @@ def _file(entry: os.DirEntry[str], folder: Path) -> LeftFile:
         raise RunnerFault(WRONG_REQUEST, f"the result's file {name} cannot be read: {fault.strerror}") from fault
     if not stat.S_ISREG(about.st_mode):
         raise RunnerFault(WRONG_REQUEST, f"the result has an entry that is not a file: {name}")
-    return LeftFile(Path(entry.path), name, about.st_size)
+    return FolderFile(Path(entry.path), name, about.st_size)

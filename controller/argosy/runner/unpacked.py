@@ -50,7 +50,7 @@ class _Tree:
     user: Path = Path()
 
 
-class Lent:
+class LentFolders:
     """Folders of one kind, each of which one attempt has at a time. Thread-safe."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Lent:
         self._guard = threading.Lock()
 
     def take(self, user: Path) -> Path | None:
-        """A free and unchanged folder, if any. Changed ones found before it are removed. user: as in `Unpacked.get`."""
+        """A free and unchanged folder, if any. Changed ones found before it are removed. user: as in `SetCache.get`."""
         with self._guard:
             for tree in [each for each in self.trees if not each.user.is_dir()]:
                 if contents_of(tree.folder) == tree.contents:
@@ -75,7 +75,7 @@ class Lent:
         return folder
 
 
-class Unpacked:
+class SetCache:
     """Sets of archives below `folder`. Safe to use from several threads."""
 
     def __init__(self, folder: Path, kept_bytes: int = KEPT_BYTES, lent_bytes: int = LENT_BYTES) -> None:
@@ -87,7 +87,7 @@ class Unpacked:
         self._users: dict[str, set[Path]] = {}  # by set, the one that was wanted last behind all others
         self._sizes: dict[str, int] = {}
         self._wholes: dict[str, _Tree] = {}
-        self._copies: dict[str, Lent] = defaultdict(Lent)
+        self._copies: dict[str, LentFolders] = defaultdict(LentFolders)
 
     def get(self, archives: Sequence[JobArchive], objects: Objects, user: Path) -> Path:
         """The folder with all of these, the later over the earlier. user: the attempt's own folder; the set stays as

@@ -15,7 +15,7 @@ from argosy.client.errors import ArgosyError, InvalidInput
 from argosy.client.progress import TERMINAL
 from argosy.client.results.files import by_task, download, result_files
 from argosy.client.results.manifest import NoManifest, open_manifest
-from argosy.client.results.merge import Merged, Part, parts_of_run, write_rows
+from argosy.client.results.merge import MergeResult, Part, parts_of_run, write_rows
 from argosy.model.wording import first_of
 from argosy.sdk.errors import MissingPackage, explained
 
@@ -85,7 +85,7 @@ def rows_of_run(access: Access, view: Mapping[str, Any], partial: bool) -> Itera
     """
     if not partial:
         _check_ended(view)
-    merged = Merged()
+    merged = MergeResult()
     with TemporaryFile() as spool:
         with explained():
             s3 = access.client("s3")
@@ -113,7 +113,7 @@ def _check_ended(view: Mapping[str, Any]) -> None:
         raise ArgosyError(sentence, next_step="wait for it with run.wait()", is_users_fault=True)
 
 
-def _incomplete(view: Mapping[str, Any], merged: Merged) -> ArgosyError:
+def _incomplete(view: Mapping[str, Any], merged: MergeResult) -> ArgosyError:
     lines = [f"task {index}: {why}" for index, why in merged.missing]
     named = first_of(lines, MISSING_NAMED, merged.missing_count)
     sentence = f"{view['runId']} lacks results of {merged.missing_count:,} of {view['tasks']['total']:,} tasks"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argosy.sharing.columns import BoolArray, IntArray
-from argosy.sharing.fill import Filled
+from argosy.sharing.fill import TaskCounts
 
 NO_OTHER = -1  # in `Way.limit`: no single limit closes this way
 
@@ -26,7 +26,7 @@ class Way(NamedTuple):
     takes: tuple[int, ...]  # (limits,)
 
 
-class Turn(NamedTuple):
+class LaterRounds(NamedTuple):
     """Later rounds of the distribution, with every run on its current way."""
 
     wants: IntArray  # (runs,) remaining tasks
@@ -35,11 +35,11 @@ class Turn(NamedTuple):
     taken: IntArray  # (runs, limits) what those took
 
 
-Deal = Callable[[Turn], Filled]
+Deal = Callable[[LaterRounds], TaskCounts]
 
 
 @dataclass(frozen=True, slots=True)
-class DealtByWays:
+class WayCounts:
     """The tasks of each run by way, and the closed limits."""
 
     counts: IntArray  # (runs, ways) tasks
@@ -47,7 +47,7 @@ class DealtByWays:
     waits: BoolArray  # (runs,) whether the run waits because all of its ways are closed
 
 
-def dealt_by_ways(wants: IntArray, ways: Sequence[Sequence[Way]], limits: int, deal: Deal) -> DealtByWays:
+def dealt_by_ways(wants: IntArray, ways: Sequence[Sequence[Way]], limits: int, deal: Deal) -> WayCounts:
     """Each run uses its first way until that is closed. ways: by run, in order of preference."""
     runs = len(ways)
     counts = np.zeros((runs, max([1, *map(len, ways)])), dtype=np.int64)
@@ -56,7 +56,7 @@ def dealt_by_ways(wants: IntArray, ways: Sequence[Sequence[Way]], limits: int, d
         has_way = np.array([each < len(its) for each, its in zip(at.tolist(), ways, strict=True)], dtype=np.bool_)
         takes, given = _takes(ways, at, limits), counts.sum(axis=1)
         may = has_way & ~(takes[:, closed] > 0).any(axis=1)
-        found = deal(Turn(np.where(may, wants - given, 0), takes, given, taken))
+        found = deal(LaterRounds(np.where(may, wants - given, 0), takes, given, taken))
         counts[np.flatnonzero(has_way), at[has_way]] += found.counts[has_way]
         taken = taken + found.counts[:, None] * takes
         closed = closed | found.closed
@@ -66,7 +66,7 @@ def dealt_by_ways(wants: IntArray, ways: Sequence[Sequence[Way]], limits: int, d
             break
         at = np.where(moved, shut, at)
     none_left = np.array([each >= len(its) > 0 for each, its in zip(at.tolist(), ways, strict=True)], dtype=np.bool_)
-    return DealtByWays(counts, closed, none_left & (counts.sum(axis=1) < wants))
+    return WayCounts(counts, closed, none_left & (counts.sum(axis=1) < wants))
 
 
 def _takes(ways: Sequence[Sequence[Way]], at: IntArray, limits: int) -> IntArray:

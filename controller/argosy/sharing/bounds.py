@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from argosy.sharing.columns import MOST, BoolArray, Columns, IntArray, Sharers, clipped
-from argosy.sharing.levels import Climb, Heights, keys, scaled
+from argosy.sharing.levels import LevelSteps, TasksBelowLevel, keys, scaled
 
 NO_CAP = 1 << 62
 
@@ -65,13 +65,13 @@ class Guarantees:
         of, has, each = map(clipped, (amount, used, takes))
         return cls(of, has, each, np.asarray(kept_from, dtype=np.int64))
 
-    def climb(self, columns: Columns, sharers: Sharers, group: IntArray) -> Climb:
+    def climb(self, columns: Columns, sharers: Sharers, group: IntArray) -> LevelSteps:
         """Levels of sharers with a guarantee: the share of it that they have."""
         parts, amount = sharers.parts[:, None], self.amount[group][:, None]
         one = np.ones_like(amount)
         promised = Columns(columns.sharer, columns.wants, self.takes[:, None])
         steps = scaled(promised.takes, amount[columns.sharer], one[columns.sharer], parts[columns.sharer])
-        return Climb(promised, scaled(self.used[:, None], amount, one, parts)[columns.sharer], steps)
+        return LevelSteps(promised, scaled(self.used[:, None], amount, one, parts)[columns.sharer], steps)
 
     def lacking(self, group: IntArray, of_runs: IntArray, counts: IntArray) -> IntArray:
         """(groups,) the amount that each group still lacks after `counts` tasks of each run."""
@@ -101,22 +101,22 @@ def none_closed(bounds: QueueBounds) -> BoolArray:
 
 
 @dataclass(slots=True)
-class Cut:
+class CappedWants:
     """The demand that the caps admit."""
 
     counts: IntArray  # (runs,)
     closures: list[CapClosure] = field(default_factory=list)
 
 
-def cut(climb: Climb, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray) -> Cut:
+def cut(climb: LevelSteps, bounds: QueueBounds, wants: IntArray, given: IntArray, closed: BoolArray) -> CappedWants:
     """given: (runs,) tasks given already. closed: (groups, units) closed already."""
-    return _Cutting(climb, bounds, closed).cut(np.where(bounds.never, 0, wants), given)
+    return _CapFilling(climb, bounds, closed).cut(np.where(bounds.never, 0, wants), given)
 
 
-class _Cutting:
+class _CapFilling:
     """All groups at once. Runs are sorted by group and keep their order within it."""
 
-    def __init__(self, climb: Climb, bounds: QueueBounds, closed: BoolArray) -> None:
+    def __init__(self, climb: LevelSteps, bounds: QueueBounds, closed: BoolArray) -> None:
         group = bounds.of_runs(climb.columns)
         self.climb, self.order = climb, np.argsort(group, kind="stable")
         self.group, self.takes = group[self.order], bounds.takes[self.order]
@@ -128,7 +128,7 @@ class _Cutting:
         self.is_alone = (np.bincount(sharers, minlength=self.groups) < 2)[self.group]
         self.closures: list[CapClosure] = []
 
-    def cut(self, wants: IntArray, given: IntArray) -> Cut:
+    def cut(self, wants: IntArray, given: IntArray) -> CappedWants:
         self.wants, self.given = np.maximum(wants, given)[self.order], given[self.order]
         self.left = self.left - self._sums(self.given)
         if self.passing:
@@ -142,7 +142,7 @@ class _Cutting:
             self._give(self._next())
         counts = np.empty_like(self.given)
         counts[self.order] = self.given
-        return Cut(counts, self.closures)
+        return CappedWants(counts, self.closures)
 
     def _next(self) -> IntArray:
         """How many tasks each run has after the next step; a sharer that is alone in its group takes all of its
@@ -150,13 +150,13 @@ class _Cutting:
         if (self._sums(self.wants - self.given) <= self.left).all() or self.is_alone.all():
             return self.wants
         steps = self.climb.steps[self.order]
-        heights = Heights.of(self._starts(self.wants), steps, self.wants)
+        heights = TasksBelowLevel.of(self._starts(self.wants), steps, self.wants)
         level = self._highest(heights)
         below = np.maximum(heights.below(level), self.given)
         self._take(np.where(self.is_alone, self.given, below))
         return np.where(self.is_alone, self.wants, np.maximum(heights.below(level + 1), self.given))
 
-    def _highest(self, heights: Heights) -> IntArray:
+    def _highest(self, heights: TasksBelowLevel) -> IntArray:
         """(runs,) the highest level of its group below which all demand fits."""
         low, high = np.zeros(self.groups, dtype=np.int64), np.full(self.groups, heights.last(), dtype=np.int64)
         all_fit = self._fits(heights, high)
@@ -167,7 +167,7 @@ class _Cutting:
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
         return low[self.group]
 
-    def _fits(self, heights: Heights, level: IntArray) -> BoolArray:
+    def _fits(self, heights: TasksBelowLevel, level: IntArray) -> BoolArray:
         more = np.maximum(heights.below(level[self.group]) - self.given, 0)
         fits: BoolArray = np.all(self._sums(more) <= self.left, axis=1)
         return fits

@@ -37,7 +37,7 @@ import numpy as np
 
 from argosy.sharing.bounds import LENT, CapClosure, Guarantees, QueueBounds, cut, none_closed
 from argosy.sharing.columns import BoolArray, Columns, IntArray, Limits, Sharers
-from argosy.sharing.levels import Climb, Heights, keys
+from argosy.sharing.levels import LevelSteps, TasksBelowLevel, keys
 
 OPEN = -1  # in `held_by`: no limit holds the run back
 _ANY = 1 << 61  # tasks
@@ -46,7 +46,7 @@ _LEVELS_MAX, _NUMBERS_MAX = 63, 1 << 14  # levels tried at once, and numbers com
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class TaskCounts:
     """The tasks that each run gets."""
 
     counts: IntArray  # (runs,) tasks
@@ -62,9 +62,9 @@ def fill(
     limits: Limits,
     bounds: QueueBounds | None = None,
     guarantees: Guarantees | None = None,
-) -> Filled:
+) -> TaskCounts:
     """The same result as sharing out one task at a time. Changes no argument. guarantees: only with bounds."""
-    climb = Climb.of(columns, sharers, limits)
+    climb = LevelSteps.of(columns, sharers, limits)
     allotment = _Allotment(climb, limits.free.copy(), np.zeros(len(limits), dtype=bool), bounds)
     if guarantees is not None and bounds is not None and guarantees.amount.any():
         _allot_guarantees(allotment, guarantees, bounds, sharers)
@@ -104,7 +104,7 @@ def _allot_guarantees(allotment: _Allotment, guarantees: Guarantees, bounds: Que
 class _Allotment:
     """The allotments and the remaining amounts while tasks are shared out."""
 
-    def __init__(self, climb: Climb, free: IntArray, closed: BoolArray, bounds: QueueBounds | None = None) -> None:
+    def __init__(self, climb: LevelSteps, free: IntArray, closed: BoolArray, bounds: QueueBounds | None = None) -> None:
         self.climb, self.free, self.closed, self.bounds = climb, free, closed, bounds
         self.takes = climb.columns.takes
         self.counts = np.zeros(len(self.takes), dtype=np.int64)
@@ -123,7 +123,7 @@ class _Allotment:
             if not (allowed > self.counts).any():
                 self._note(closures)
                 return
-            heights = Heights.of(self.climb.starts(np.maximum(allowed, self.counts)), self.climb.steps, allowed)
+            heights = TasksBelowLevel.of(self.climb.starts(np.maximum(allowed, self.counts)), self.climb.steps, allowed)
             level = self._highest(heights, level)
             self._give(np.maximum(heights.below(level), self.counts))
             stopped = None
@@ -158,11 +158,11 @@ class _Allotment:
             for each in closures:
                 self.capped[each.group] |= each.units[: self.capped.shape[1]]
 
-    def filled(self) -> Filled:
+    def filled(self) -> TaskCounts:
         """The result."""
         needs = (self.takes > 0) & self.closed & (self.counts < self.climb.columns.wants)[:, None]
         held_by = np.where(needs.any(axis=1), needs.argmax(axis=1) if len(self.free) else OPEN, OPEN)
-        return Filled(self.counts, held_by, self.closed, self.free, self.capped)
+        return TaskCounts(self.counts, held_by, self.closed, self.free, self.capped)
 
     def _most(self) -> IntArray:
         """(runs,) one task more than fits: the one that closes a limit."""
@@ -176,7 +176,7 @@ class _Allotment:
                 most = np.minimum(most, _room(self.promise[1][of_runs, None], self.promise[0][:, None]))
         return self.counts + most + 1
 
-    def _highest(self, heights: Heights, low: int) -> int:
+    def _highest(self, heights: TasksBelowLevel, low: int) -> int:
         """The highest level below which everything fits. low: a level at which everything fits."""
         high = max(low, heights.last())
         if self._fits(heights.below(high)):
@@ -231,7 +231,7 @@ def turns(columns: Columns, sharers: Sharers, limits: Limits, counts: IntArray, 
     counts: (runs,) how many tasks of each run start. quantum: a run takes up to that many tasks in one turn. No run is
     then ahead or behind by more than one quantum.
     """
-    climb = Climb.of(columns, sharers, limits)
+    climb = LevelSteps.of(columns, sharers, limits)
     run = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
     step = number - number % max(1, quantum)
@@ -251,11 +251,11 @@ def tasks_ahead(columns: Columns, sharers: Sharers, limits: Limits, row: int) ->
     >>> tasks_ahead(two, used, Limits.of([10], [0]), 2).tolist()  # 2 + 3 = 5 = the tasks of the run before it
     [4, 5, 0]
     """
-    climb = Climb.of(columns, sharers, limits)
+    climb = LevelSteps.of(columns, sharers, limits)
     starts, weightless = climb.starts(columns.wants), sharers.weight[columns.sharer] == 0
     level = int(keys(starts[[row]], climb.steps[[row]], np.zeros(1, dtype=np.int64))[0])
     earlier = np.arange(len(columns.wants)) < row  # comes first where levels are equal
-    counts = Heights.of(starts, climb.steps, columns.wants).below(level + earlier)
+    counts = TasksBelowLevel.of(starts, climb.steps, columns.wants).below(level + earlier)
     counts = np.where(weightless, counts if weightless[row] else 0, columns.wants if weightless[row] else counts)
     counts[row] = 0
     return counts

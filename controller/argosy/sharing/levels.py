@@ -40,7 +40,7 @@ def scaled(
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
+class LevelSteps:
     """How the sharers' levels rise as their runs get tasks."""
 
     columns: Columns
@@ -48,7 +48,7 @@ class Climb:
     steps: IntArray  # (runs, limits) how far one task raises its sharer
 
     @classmethod
-    def of(cls, columns: Columns, sharers: Sharers, limits: Limits) -> Climb:
+    def of(cls, columns: Columns, sharers: Sharers, limits: Limits) -> LevelSteps:
         """Levels from present use; weight 0 counts as 1 among sharers of weight 0."""
         weight, parts = sharers.weight[:, None], sharers.parts[:, None]
         factor, run = sharers.factor[:, None], columns.sharer
@@ -56,7 +56,7 @@ class Climb:
         steps = scaled(columns.takes, limits.capacity, weight[run], parts[run], factor[run])
         return cls(columns, levels[run], steps)
 
-    def after(self, given: IntArray) -> Climb:
+    def after(self, given: IntArray) -> LevelSteps:
         """The same once each run has been `given` tasks out of turn: a run starts above those of its sharer's later
         runs too."""
         run = np.arange(len(given))
@@ -90,7 +90,7 @@ def keys(starts: IntArray, steps: IntArray, task: IntArray) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Heights:
+class TasksBelowLevel:
     """The number of tasks of each run below a level, prepared for many queries."""
 
     starts: IntArray  # (limits, runs)
@@ -99,7 +99,7 @@ class Heights:
     wants: IntArray  # (runs,)
 
     @classmethod
-    def of(cls, starts: IntArray, steps: IntArray, wants: IntArray) -> Heights:
+    def of(cls, starts: IntArray, steps: IntArray, wants: IntArray) -> TasksBelowLevel:
         lying = np.ascontiguousarray(steps.T)
         return cls(np.ascontiguousarray(starts.T), np.maximum(lying, 1), lying == 0, wants)
 

@@ -17,9 +17,9 @@ one. A task of 4 cpus replaces the one on instance 1, which loses less than the 
 >>> takes, loss = np.array([[2], [2], [4]]), np.array([1.0, 3.0, 2.5])
 >>> tasks = Holders(np.array([0, 0, 1]), np.array([0, 0, 0]), takes, loss, free=np.array([[0], [0]]))
 >>> levels = Standings(Sharers.of(weight=[1, 1], used=[[8], [0]]), Limits.of([8], [0]))
->>> exchange(Wish(1, np.array([2])), tasks, levels, lambda place, rows: True)
+>>> exchange(WaitingTask(1, np.array([2])), tasks, levels, lambda place, rows: True)
 Exchange(place=0, victims=(0,), loss=1.0)
->>> exchange(Wish(1, np.array([4])), tasks, levels, lambda place, rows: True)
+>>> exchange(WaitingTask(1, np.array([4])), tasks, levels, lambda place, rows: True)
 Exchange(place=1, victims=(2,), loss=2.5)
 """
 
@@ -73,7 +73,7 @@ class Holders:
         """(tasks, axes) the room that each task takes."""
         return self.takes[:, : self.free.shape[1]]
 
-    def asked(self, wish: Wish) -> IntArray:
+    def asked(self, wish: WaitingTask) -> IntArray:
         """(axes,)"""
         return wish.takes[: self.free.shape[1]]
 
@@ -85,7 +85,7 @@ class Holders:
         """The rows of an instance, ascending."""
         return self._by_place[self._begins[place] : self._begins[place + 1]]
 
-    def places(self, wish: Wish, goes: BoolArray) -> Iterator[int]:
+    def places(self, wish: WaitingTask, goes: BoolArray) -> Iterator[int]:
         """Instances where it would fit if all tasks of those sharers were stopped, in ascending order of the estimated
         loss. goes: (sharers,)."""
         key = wish.takes.tobytes(), goes.tobytes()
@@ -93,7 +93,7 @@ class Holders:
             self._ranked[key] = self._rank(wish, goes)
         return (each for each in self._ranked[key] if each not in self._spared)
 
-    def _rank(self, wish: Wish, goes: BoolArray) -> list[int]:
+    def _rank(self, wish: WaitingTask, goes: BoolArray) -> list[int]:
         rows = self._priced(wish)
         rows = rows[goes[self.sharer[rows]]]
         place = self.place[rows]
@@ -107,7 +107,7 @@ class Holders:
         found: list[int] = places[np.lexsort((places, losses[enough][at]))].tolist()
         return found
 
-    def _priced(self, wish: Wish) -> IntArray:
+    def _priced(self, wish: WaitingTask) -> IntArray:
         """All rows, by instance and then by loss per share of the wish that the row makes room for."""
         key = wish.takes.tobytes()
         if key not in self._by_price:
@@ -152,7 +152,7 @@ class Standings:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class WaitingTask:
     """One waiting task."""
 
     sharer: int
@@ -168,7 +168,7 @@ class Exchange:
     loss: float  # USD
 
 
-def exchange(wish: Wish, holders: Holders, standing: Standings, fits: Fits) -> Exchange | None:
+def exchange(wish: WaitingTask, holders: Holders, standing: Standings, fits: Fits) -> Exchange | None:
     """The exchange with the least loss; None if no task may be stopped for this one."""
     if not standing.sharers.weight[wish.sharer]:
         return None
@@ -182,7 +182,7 @@ def exchange(wish: Wish, holders: Holders, standing: Standings, fits: Fits) -> E
     return next((each for each in found if fits(each.place, each.victims)), None)
 
 
-def is_just(wish: Wish, holders: Holders, standing: Standings, victims: Sequence[int]) -> bool:
+def is_just(wish: WaitingTask, holders: Holders, standing: Standings, victims: Sequence[int]) -> bool:
     """The guard: the taker rises, and no giver ends below it. Both must hold by the weights alone and with past use as
     well. The check by weights alone guarantees an end, because past use changes with time."""
     rows = np.array(victims, dtype=np.int64)
@@ -190,7 +190,7 @@ def is_just(wish: Wish, holders: Holders, standing: Standings, victims: Sequence
     return all(_is_just(wish, holders, standing, rows, by_weight) for by_weight in ways)
 
 
-def _is_just(wish: Wish, holders: Holders, standing: Standings, rows: IntArray, by_weight: bool) -> bool:
+def _is_just(wish: WaitingTask, holders: Holders, standing: Standings, rows: IntArray, by_weight: bool) -> bool:
     height = standing.level(wish.sharer, wish.takes, by_weight)
     if height <= standing.level(wish.sharer, by_weight=by_weight):
         return False
@@ -201,14 +201,14 @@ def _is_just(wish: Wish, holders: Holders, standing: Standings, rows: IntArray, 
     return True
 
 
-def _may_go(wish: Wish, standing: Standings) -> BoolArray:
+def _may_go(wish: WaitingTask, standing: Standings) -> BoolArray:
     """(sharers,) that are as high by weight now as the taker will be: a first filter before the guard."""
     goes: BoolArray = standing.levels() >= standing.level(wish.sharer, wish.takes, by_weight=True)
     goes[wish.sharer] = False
     return goes
 
 
-def _price(wish: Wish, holders: Holders, rows: IntArray) -> FloatArray:
+def _price(wish: WaitingTask, holders: Holders, rows: IntArray) -> FloatArray:
     """(rows,) loss per share of the task that the row makes room for."""
     asked = holders.asked(wish)
     wanted = asked > 0
@@ -218,7 +218,7 @@ def _price(wish: Wish, holders: Holders, rows: IntArray) -> FloatArray:
     return found
 
 
-def _picked(wish: Wish, holders: Holders, standing: Standings, where: int, goes: BoolArray) -> Exchange | None:
+def _picked(wish: WaitingTask, holders: Holders, standing: Standings, where: int, goes: BoolArray) -> Exchange | None:
     """Chooses the victims on one instance: the cheapest for their room first, until the task fits; then drops those
     that are not needed, the most expensive first. If the result is unjust, tries once more without the rows that make
     it so."""

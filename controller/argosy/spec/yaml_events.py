@@ -46,7 +46,7 @@ def too_deep(line: int, column: int) -> Fault:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenNode:
     """A mapping or list that has not ended yet; `key` is the key whose value comes next."""
 
     value: dict[str, Any] | list[Any]
@@ -63,7 +63,7 @@ class EventReader:
         self.document = Document()
         self.documents = 0
         self._resolve = resolve
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenNode] = []
 
     def take(self, event: Any) -> None:
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
@@ -89,7 +89,7 @@ class EventReader:
         if self._stack and self._wants_key():
             raise SpecError([Fault("", "a key must be plain text", line, column)])
         value: dict[str, Any] | list[Any] = {} if isinstance(event, MappingStartEvent) else []
-        self._stack.append(_Open(value, self._store(value, line, column)))
+        self._stack.append(_OpenNode(value, self._store(value, line, column)))
 
     def _scalar(self, event: Any, line: int, column: int) -> None:
         self._refuse_tag(event, line, column)

@@ -19,7 +19,7 @@ from argosy.client.api import ApiError
 from argosy.client.checkpoints import checkpoints_of
 from argosy.client.errors import InvalidInput, is_from_aws
 from argosy.client.experiments import may_interrupt
-from argosy.client.failures import KINDS_READ, FailuresAlike, kinds_of, with_last_lines
+from argosy.client.failures import KINDS_READ, AlikeAttempts, kinds_of, with_last_lines
 from argosy.client.gpu_use import advice, uses_of
 from argosy.client.price_history import history
 from argosy.client.progress import CANCELLING, TERMINAL
@@ -36,7 +36,7 @@ from argosy.figures.queues import queues_page
 from argosy.figures.run import QUEUE, SERVICE, run_page
 from argosy.figures.runs import RunChoice, runs_page
 from argosy.figures.use import gpu_use, task_use
-from argosy.ui.kept import AnswersKept, known
+from argosy.ui.kept import AnswerCache, known
 
 JSON = dict[str, Any]
 RUNS_SHOWN, RUNS_SEARCHED = 100, 500
@@ -60,11 +60,11 @@ class DeploymentReader:
 
     access: Access
     now: Callable[[], float]
-    kept: AnswersKept = field(init=False)
+    kept: AnswerCache = field(init=False)
     _pages: dict[str, list[JSON]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.kept = AnswersKept(self.now)
+        self.kept = AnswerCache(self.now)
 
     def runs(self, query: str = "") -> Page:
         """The newest runs; more of them are searched if the address filters. query: of the address."""
@@ -138,7 +138,7 @@ class DeploymentReader:
         figures += [gpu_use(uses, advice(uses, view, region))] if uses else []
         return [*figures, *([checkpoints(saved, self.now())] if saved else [])]
 
-    def failures(self, view: JSON) -> list[FailuresAlike]:
+    def failures(self, view: JSON) -> list[AlikeAttempts]:
         """With what their logs say, which is read again only when there are others."""
         kinds, run_id = kinds_of(view), str(view["runId"])
         key = ("failures", run_id, *((kind.reason, kind.exit_code, kind.first) for kind in kinds[:KINDS_READ]))

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class AnswersKept:
+class AnswerCache:
     """Answers by key. now: epoch seconds."""
 
     now: Callable[[], float]

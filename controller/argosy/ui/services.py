@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from argosy.client.api import ApiError
-from argosy.client.failures import FailuresAlike
+from argosy.client.failures import AlikeAttempts
 from argosy.figures.document import Page
 from argosy.figures.environment import ServiceSeen, environment_page
 from argosy.figures.instances import instances_of
@@ -95,7 +95,7 @@ def _histories(reader: DeploymentReader, runs: Mapping[int, str]) -> Iterator[tu
 
 def _failures(
     reader: DeploymentReader, view: JSON, runs: Mapping[int, str]
-) -> Iterator[tuple[int, list[FailuresAlike]]]:
+) -> Iterator[tuple[int, list[AlikeAttempts]]]:
     latest = list(dict.fromkeys(each["revision"] for each in reversed(view["deployments"])))
     for number in latest[:FAILURES_SHOWN]:
         if number not in runs:

@@ -16,7 +16,7 @@ from argosy.client.task_use import attempt_measured
 from argosy.figures.document import Figure, Page
 from argosy.figures.instances import instances_of
 from argosy.figures.numbers import instant
-from argosy.figures.stream import SPAN_S, RunPast, stream_page
+from argosy.figures.stream import SPAN_S, RunHistory, stream_page
 from argosy.figures.task import LINES_SHOWN, LogEnd, attempt_of, chosen, task_page
 from argosy.figures.tasks import TaskChoice, TaskColumns, tasks_of, tasks_page
 from argosy.figures.use import task_use
@@ -94,12 +94,12 @@ def _ended_at(view: Mapping[str, Any], now: float) -> float:
     return ended.timestamp() if ended else now
 
 
-def _record(reader: DeploymentReader, view: Mapping[str, Any]) -> RunPast | None:
+def _record(reader: DeploymentReader, view: Mapping[str, Any]) -> RunHistory | None:
     """None if the deployment cannot answer just now."""
     run_id, serves_s = view["runId"], MARKET_S if view["stoppedAt"] else RUN_S
 
-    def read() -> RunPast:
-        return RunPast(run_id, reader.access.api.history(run_id), reader.attempts(run_id))
+    def read() -> RunHistory:
+        return RunHistory(run_id, reader.access.api.history(run_id), reader.attempts(run_id))
 
     return known(lambda: reader.kept.once(("record", run_id, view["stoppedAt"]), serves_s, read))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.client.errors import InvalidInput
-from argosy.market.allocation.problem import Offered, TaskShapes
+from argosy.market.allocation.problem import PoolTable, TaskShapes
 from argosy.placement.arrays import MAX_AMOUNT, MAX_GPUS, MAX_TASKS
 from tests.harness.bench.csv_file import CsvFile, Record
 
@@ -32,7 +32,7 @@ class PoolName:
     instance_type: str
 
 
-def read_pools(path: Path) -> tuple[list[PoolName], Offered]:
+def read_pools(path: Path) -> tuple[list[PoolName], PoolTable]:
     """The pools of `pools.csv`, in its order. InvalidInput with the line of every fault, or if the file offers nothing.
 
     If cpu, memory and gpus are all empty, the catalogue gives the size of the type. Optional columns: maxTasks, the
@@ -56,7 +56,7 @@ def read_pools(path: Path) -> tuple[list[PoolName], Offered]:
     if not any(depths):
         raise InvalidInput(f"{path}: offers no instances.", next_step="one line per pool, with maxInstances above 0")
     types = {name: number for number, name in enumerate(dict.fromkeys(pool.instance_type for pool in names))}
-    offered = Offered.of(sizes, prices, depths, [types[pool.instance_type] for pool in names], mosts)
+    offered = PoolTable.of(sizes, prices, depths, [types[pool.instance_type] for pool in names], mosts)
     return names, replace(offered, gpu_mib=np.array(gpu_mib, dtype=np.int64))
 
 

@@ -31,7 +31,7 @@ PLACES = 20  # changed bytes, spread over the large file
 
 
 @dataclass(frozen=True)
-class Amounts:
+class UploadAmounts:
     """What is uploaded."""
 
     files: Annotated[int, typer.Option(min=1, help="Small files.")] = 20_000
@@ -40,7 +40,7 @@ class Amounts:
 
 
 @dataclass(frozen=True)
-class Measured:
+class UploadTime:
     """One upload. sent: bytes; None = unknown."""
 
     what: str
@@ -49,7 +49,7 @@ class Measured:
     sent: int | None
 
 
-def inputs(session: Session, amounts: Amounts) -> None:
+def inputs(session: Session, amounts: UploadAmounts) -> None:
     """Upload small files and a large one, then again after one byte has changed."""
     with TemporaryDirectory(prefix="argosy-bench-") as folder, _server() as endpoint:
         os.environ["ARGOSY_CACHE"] = f"{folder}/cache"
@@ -63,7 +63,7 @@ def inputs(session: Session, amounts: Amounts) -> None:
     session.console.print(table)
 
 
-def _measured(folder: Path, endpoint: str, amounts: Amounts) -> Iterator[Measured]:
+def _measured(folder: Path, endpoint: str, amounts: UploadAmounts) -> Iterator[UploadTime]:
     small, large = folder / "small", folder / "large"
     small.mkdir()
     large.mkdir()
@@ -87,13 +87,13 @@ def _measured(folder: Path, endpoint: str, amounts: Amounts) -> Iterator[Measure
         (large / "data.bin").write_bytes(data)
         sent.append(_timed("", "argosy", ways[0][1], large))
     largest = max(each.sent or 0 for each in sent)
-    yield Measured(f"the worst of {len(sent)} changed bytes", "argosy", max(each.seconds for each in sent), largest)
+    yield UploadTime(f"the worst of {len(sent)} changed bytes", "argosy", max(each.seconds for each in sent), largest)
 
 
-def _timed(what: str, by: str, way: Callable[[Path], int | None], folder: Path) -> Measured:
+def _timed(what: str, by: str, way: Callable[[Path], int | None], folder: Path) -> UploadTime:
     begin = time.perf_counter()
     sent = way(folder)
-    return Measured(what, by, time.perf_counter() - begin, sent)
+    return UploadTime(what, by, time.perf_counter() - begin, sent)
 
 
 def _argosy(endpoint: str) -> Callable[[Path], int | None]:

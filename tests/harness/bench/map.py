@@ -78,7 +78,7 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Timed:
+class MapTime:
     """One way. seconds: None if its library is not installed."""
 
     by: str
@@ -101,7 +101,7 @@ def map(session: Session, calls: Calls) -> None:
     session.console.print(table)
 
 
-def _timed(folder: Path, calls: Calls, there: Mapping[str, str]) -> Iterator[Timed]:
+def _timed(folder: Path, calls: Calls, there: Mapping[str, str]) -> Iterator[MapTime]:
     file = folder / "calls.py"
     for name, (imports, body) in WAYS.items():
         given = {"warm_up": WARM_UP, "calls": calls.calls, "imports": imports, "body": body}
@@ -114,4 +114,4 @@ def _timed(folder: Path, calls: Calls, there: Mapping[str, str]) -> Iterator[Tim
         )
         if done.returncode not in (0, NOT_INSTALLED):
             raise OSError(f"the program of {name} ended with {done.returncode}")
-        yield Timed(name, None if done.returncode else float(done.stdout.split()[-1]))
+        yield MapTime(name, None if done.returncode else float(done.stdout.split()[-1]))

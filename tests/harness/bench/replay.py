@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.market.progress import Progress, stance_of
-from argosy.model.purchases import Stance
+from argosy.model.purchases import PurchaseStance
 
-PurchasePolicy = Callable[[Progress, Stance, float], Stance]
+PurchasePolicy = Callable[[Progress, PurchaseStance, float], PurchaseStance]
 """(the job, the previous stance, seconds for which spot has been available) -> the stance now, like `stance_of`."""
 Costs = NDArray[np.float64]
 """USD, or hours at the on-demand price, by steps of work left."""
@@ -49,38 +49,38 @@ class ReplayOutcome:
 @dataclass(slots=True)
 class _Worker:
     left_s: float
-    where: Stance | None = None  # SPOT, FIRM for on-demand, None = idle
+    where: PurchaseStance | None = None  # SPOT, FIRM for on-demand, None = idle
     change_left_s: float = 0.0
     cost: float = 0.0
 
-    def work(self, where: Stance | None, setting: Setting) -> None:
+    def work(self, where: PurchaseStance | None, setting: Setting) -> None:
         if where is not self.where:
             self.change_left_s = setting.change_s
         self.where = where
         if where is None:
             return
         used_s = min(setting.step_s, self.change_left_s + self.left_s)
-        self.cost += used_s / 3600 * (setting.spot_price if where is Stance.SPOT else 1.0)
+        self.cost += used_s / 3600 * (setting.spot_price if where is PurchaseStance.SPOT else 1.0)
         changing_s = min(self.change_left_s, used_s)
         self.change_left_s -= changing_s
         self.left_s -= used_s - changing_s
 
 
-def greedy(job: Progress, before: Stance, spot_for_s: float) -> Stance:
+def greedy(job: Progress, before: PurchaseStance, spot_for_s: float) -> PurchaseStance:
     """Spot or nothing until the slack is used up; then on-demand to the end."""
-    return Stance.FIRM if before is Stance.FIRM or job.slack_s < job.margin_s else Stance.SPOT
+    return PurchaseStance.FIRM if before is PurchaseStance.FIRM or job.slack_s < job.margin_s else PurchaseStance.SPOT
 
 
-def on_demand_only(job: Progress, before: Stance, spot_for_s: float) -> Stance:
-    return Stance.FIRM
+def on_demand_only(job: Progress, before: PurchaseStance, spot_for_s: float) -> PurchaseStance:
+    return PurchaseStance.FIRM
 
 
 def replay(available: NDArray[np.bool_], setting: Setting, policy: PurchasePolicy = stance_of) -> ReplayOutcome:
     """One job from the first step of `available` to its end or deadline."""
-    worker, stance, spot_for_s = _Worker(setting.work_s), Stance.SPOT, 0.0
+    worker, stance, spot_for_s = _Worker(setting.work_s), PurchaseStance.SPOT, 0.0
     for step, there in enumerate(available[: setting.steps].tolist()):
         spot_for_s = spot_for_s + setting.step_s if there else 0.0
-        on_spot = there and worker.where is Stance.SPOT
+        on_spot = there and worker.where is PurchaseStance.SPOT
         time_left_s = setting.window_s - step * setting.step_s
         job = Progress(
             setting.work_s,
@@ -92,7 +92,7 @@ def replay(available: NDArray[np.bool_], setting: Setting, policy: PurchasePolic
             changes=1 if on_spot else 2,
         )
         stance = policy(job, stance, spot_for_s)
-        wanted = Stance.FIRM if stance is not Stance.SPOT else Stance.SPOT if there else None
+        wanted = PurchaseStance.FIRM if stance is not PurchaseStance.SPOT else PurchaseStance.SPOT if there else None
         worker.work(wanted, setting)
         if worker.left_s <= 1e-6:
             return ReplayOutcome(worker.cost, True)

@@ -66,15 +66,15 @@ def demo_tensorflow(
         inside = session_in(session, aws)
         images, model = (_upload(inside, out / name, prefix) for name, prefix in UPLOADS.items())
         run = _submit(inside, example(INFERENCE), inference_changes(images, model), log)
-        [view] = DuringWork(inside, aws, log).until_ended([run["runId"]])
+        [view] = ReclaimDuringWork(inside, aws, log).until_ended([run["runId"]])
         manifest = download_results(inside, view, out / "results")
         facts = report.part_facts(inside, view, manifest)
         benchmarks = [_submit(inside, example(file), benchmark_changes, log) for file in BENCHMARKS]
-        ended = Undisturbed(inside, aws, log).until_ended([each["runId"] for each in benchmarks])
+        ended = NoReclaims(inside, aws, log).until_ended([each["runId"] for each in benchmarks])
         measured = report.benchmarks(inside, ended)
     rows = report.rows_of(out / "results")
     truth = json.loads((out / "truth.json").read_text())
-    found = report.summary(view, ended, facts, report.Classified(rows, truth), measured)
+    found = report.summary(view, ended, facts, report.ClassifiedRows(rows, truth), measured)
     found["seconds"] = session.tools.now() - log.begun
     (out / "summary.json").write_text(json.dumps(found, indent=2) + "\n")
     _print(session, found, out)
@@ -146,7 +146,7 @@ def _submit(inside: Session, file: Path, changes: Any, log: StepLog) -> Any:
     return view
 
 
-class DuringWork(RunSupervisor):
+class ReclaimDuringWork(RunSupervisor):
     """Reclaims an instance as soon as one of its tasks has reported finished images."""
 
     notice_s = 10.0  # long enough to finish a batch and write a checkpoint
@@ -165,7 +165,7 @@ class DuringWork(RunSupervisor):
         return None
 
 
-class Undisturbed(RunSupervisor):
+class NoReclaims(RunSupervisor):
     """Reclaims no instance: an interrupted measurement would be worthless."""
 
     interrupts = False

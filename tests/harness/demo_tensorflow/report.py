@@ -25,7 +25,7 @@ _SUMMED = ("attempts", "interruptions", "costUsd", "onDemandCostUsd")
 
 
 @dataclass(frozen=True)
-class Classified:
+class ClassifiedRows:
     """All rows of the parts, and the true digit of each image by its number."""
 
     rows: Sequence[View]
@@ -69,7 +69,7 @@ def summary(
     view: View,
     ended: Sequence[View],
     facts: Sequence[View],
-    found: Classified,
+    found: ClassifiedRows,
     measured: Sequence[View],
 ) -> dict[str, Any]:
     """The content of summary.json; money unrounded in USD, shares 0..1. `ended`: the benchmark runs."""

@@ -15,7 +15,7 @@ from argosy.emulator.ec2.service import Ec2Setup, MachineType, PriceFunction
 from argosy.emulator.sqs import SqsModel
 from argosy.model.suspensions import MOST_S
 from tests.harness.simulation.audit.auditor import Auditor
-from tests.harness.simulation.audit.facts import Rest
+from tests.harness.simulation.audit.facts import TrialResults
 from tests.harness.simulation.controllers.controllers import SimulatedController
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment, SimulatedServices
 from tests.harness.simulation.controllers.invocations import TICK_RULE
@@ -304,9 +304,9 @@ class Trial:
         """Even when everything is at rest and has been forgotten, a user may want more of a run."""
         return not self.teardown.complete and self.users.try_again()
 
-    def _rest(self) -> Rest:
+    def _rest(self) -> TrialResults:
         absent_s = self.outline.absent_s if self._was_absent else 0.0
-        return Rest(self.services.s3.objects, self.bill, absent_s, len(self.deployment.controllers))
+        return TrialResults(self.services.s3.objects, self.bill, absent_s, len(self.deployment.controllers))
 
     def _evidence(self) -> Evidence:
         return Evidence(

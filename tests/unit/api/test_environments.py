@@ -19,7 +19,7 @@ from argosy.model.journal.commit import documents_of_commit
 from argosy.model.resources import Resources
 from argosy.model.services.environments import DeploymentStatus
 from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.stored import documents
 from argosy.model.stored.environments import ENVIRONMENT, MARK_KEPT_S, last_revision_of_deleted
 from argosy.model.tasks import TaskStatus
@@ -403,7 +403,7 @@ def test_the_view_has_the_number_of_registered_tasks_and_why_aws_refuses_one(des
     assert view(desk)["registeredTargets"] == 3
     begin_deregistering(desk.state, DeregisterTargets("web", (first,)), desk.time)
     note(desk.state, TargetsDeregistered("web", (first,)), desk.time)
-    note_failure(desk.state, Subject(What.TARGETS_IN, "web"), "target group 'web': AccessDenied")
+    note_failure(desk.state, Subject(Act.TARGETS_IN, "web"), "target group 'web': AccessDenied")
     desk.commit()
     assert (view(desk)["registeredTargets"], view(desk)["statusReason"]) == (2, "target group 'web': AccessDenied")
     assert len(env.targets) == 3

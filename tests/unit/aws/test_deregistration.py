@@ -13,7 +13,7 @@ from argosy.model.actions import DeregisterDefinition
 from argosy.model.arns import family_of
 from argosy.model.events import DefinitionDeregistered, NotCarriedOut, RunPrepared
 from argosy.model.runs import Run
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from tests.builders import CELL, NOW, RUN_ID, state_with, submitted
 from tests.fakes.aws import DEPLOYMENT, SOON, Clock, ScriptedClient, cell, refusal, timed_out
 
@@ -99,7 +99,7 @@ def test_what_a_run_that_waits_for_its_preparation_will_get_stays_and_nothing_el
     before = list(home.active)
     event = here.deregister(DeregisterDefinition(family), [users, other, run], SOON)
     assert isinstance(event, NotCarriedOut)
-    assert (event.about, event.passing) == (Subject(What.DEREGISTER, family), True)
+    assert (event.about, event.passing) == (Subject(Act.DEREGISTER, family), True)
     assert "that is being prepared needs this definition" in event.reason
     assert home.active == before
     assert here.deregister(DeregisterDefinition(family), [users, other], SOON) == DefinitionDeregistered(family)
@@ -167,7 +167,7 @@ def test_a_refusal_says_so_and_is_tried_again(error: Exception, passing: bool, t
     family = family_of(run.task_definition)
     event = here.deregister(DeregisterDefinition(family), [], SOON)
     assert isinstance(event, NotCarriedOut)
-    assert (event.about, event.passing) == (Subject(What.DEREGISTER, family), passing)
+    assert (event.about, event.passing) == (Subject(Act.DEREGISTER, family), passing)
     assert family in event.reason
     assert place.rates.definitions.throttles == throttles
 
@@ -176,7 +176,7 @@ def test_registrations_keep_tokens_that_deregistrations_may_not_take() -> None:
     home = Registry()
     here, run, family = prepared_in(home)
     event = here.deregister(DeregisterDefinition(family), [], NOW - 1)
-    assert event == NotCarriedOut("the time limit was reached", about=Subject(What.DEREGISTER, family), passing=True)
+    assert event == NotCarriedOut("the time limit was reached", about=Subject(Act.DEREGISTER, family), passing=True)
     assert home.active == [run.task_definition]
 
 

@@ -14,7 +14,7 @@ from argosy.messages.fleet_faults import shortage
 from argosy.model.actions import LookUpHosts, ReadHistory, SetTarget, Terminate
 from argosy.model.events import Event, HistoryRead, HostSeen, HostStateChanged, NotCarriedOut, PoolShort, TargetAccepted
 from argosy.model.policy import Policy
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from tests.builders import CELL, NOW, container_instance, fleet, host, instance_id, state_with, told
 from tests.fakes.aws import Clock, ScriptedClient, cell, refusal, timed_out
@@ -92,18 +92,18 @@ def test_a_fleet_that_is_being_changed_is_asked_again_only_after_a_listing_had_t
     event = target_set(fleets(changing), SetTarget(POOL, 3, 0))
     state = state_of()
     told(state, event)
-    assert not state.may_try(What.TARGET, POOL, NOW + Policy().sweep_s)
+    assert not state.may_try(Act.TARGET, POOL, NOW + Policy().sweep_s)
     told(state, replace(fleet(spot_target=2), is_modifying=True), now=NOW + 1)
-    assert not state.may_try(What.TARGET, POOL, NOW + 1)
+    assert not state.may_try(Act.TARGET, POOL, NOW + 1)
     told(state, fleet(spot_target=2), now=NOW + 2)
-    assert state.may_try(What.TARGET, POOL, NOW + 2)
+    assert state.may_try(Act.TARGET, POOL, NOW + 2)
 
 
 def test_a_refusal_for_good_is_not_forgotten_because_a_listing_shows_the_fleet() -> None:
     state = state_of()
-    told(state, NotCarriedOut("no", about=Subject(What.TARGET, POOL)))
+    told(state, NotCarriedOut("no", about=Subject(Act.TARGET, POOL)))
     told(state, fleet(spot_target=2), now=NOW)
-    assert not state.may_try(What.TARGET, POOL, NOW)
+    assert not state.may_try(Act.TARGET, POOL, NOW)
 
 
 def history_of(*pages: Any) -> ScriptedClient:
@@ -223,7 +223,7 @@ def test_an_instance_that_ec2_refuses_to_end_keeps_no_other_of_its_call_alive(co
     )
     (refused,) = [event for event in events if isinstance(event, NotCarriedOut)]
     assert (refused.about, refused.reason.split(":")[:2]) == (
-        Subject(What.TERMINATE, names[41]),
+        Subject(Act.TERMINATE, names[41]),
         [f"{names[41]} could not be terminated", f" {code}"],
     )
     assert len(ec2.calls) <= 15  # by halves: the calls have a pace

@@ -23,7 +23,7 @@ from argosy.model.actions import CloseRun, FoldHistory
 from argosy.model.ended_attempts import EndedAttempt, Outcome, from_rows, pack
 from argosy.model.events import Event, HistoryPartWritten, NotCarriedOut, RunClosed
 from argosy.model.history_parts import FOLDED_AFTER_S, ROWS_PER_PART, HistoryPart, NoPart, from_npz, to_npz
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.run_record import RunRecord
@@ -227,7 +227,7 @@ def test_a_refusal_of_s3_holds_up_the_close_and_never_an_open_run(retries: int) 
     (end,) = place.results.end(CloseRun(RUN_ID), place.state)
     assert isinstance(fold, NotCarriedOut)
     assert isinstance(end, NotCarriedOut)
-    assert (fold.about, end.about) == (Subject(What.FOLD, RUN_ID), Subject(What.CLOSE, RUN_ID))
+    assert (fold.about, end.about) == (Subject(Act.FOLD, RUN_ID), Subject(Act.CLOSE, RUN_ID))
 
 
 def test_a_part_that_is_gone_is_read_from_the_items_as_long_as_they_are_kept() -> None:

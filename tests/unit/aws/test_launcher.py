@@ -24,7 +24,7 @@ from argosy.model.events import (
 )
 from argosy.model.instances import InstanceStatus
 from argosy.model.policy import Policy
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from tests.builders import (
     CELL,
@@ -127,7 +127,7 @@ def test_throttling_in_any_dress_leaves_the_intent_and_slows_down() -> None:
     home = cell(clock, ecs, pace=40)
     here = launching(ecs, clock, home=home)
     assert here.launch(LAUNCH, state_with_instance(), SOON) == [
-        NotCarriedOut("InvalidParameterException: Rate exceeded", KEY, Subject(What.SEND, RUN_ID))
+        NotCarriedOut("InvalidParameterException: Rate exceeded", KEY, Subject(Act.SEND, RUN_ID))
     ]
     assert home.rates.launches.rate_per_s == 20
 

@@ -21,7 +21,7 @@ from argosy.client.results.manifest import Manifest
 from argosy.model.actions import CloseRun, VerifyResult
 from argosy.model.events import ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed
 from argosy.model.money.costs import Costs
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
@@ -201,7 +201,7 @@ def test_a_manifest_that_another_writer_stored_in_the_meantime_stays_and_no_mark
         CloseRun(RUN_ID), finished([TaskStatus.FAILED], [0])
     )
     assert isinstance(event, NotCarriedOut)
-    assert event.about == Subject(What.CLOSE, RUN_ID)  # done again, if the run is still ours to close
+    assert event.about == Subject(Act.CLOSE, RUN_ID)  # done again, if the run is still ours to close
     assert read(s3, "manifest.json") == b"theirs"
     keys = {each["Key"] for each in s3.list_objects_v2(Bucket="results", Prefix=ROOT)["Contents"]}
     assert ROOT + "_FAILED" not in keys

@@ -11,7 +11,7 @@ from argosy.aws.target_groups import TargetGroups
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.events import NotCarriedOut
 from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from tests.builders import CELL, NOW
 from tests.fakes.aws import DEPLOYMENT, SOON, Clock, ScriptedClient, cell, refusal
 
@@ -52,14 +52,14 @@ def test_a_missing_group_is_reported() -> None:
     target_groups, _ = groups(register_targets=GONE)
     (failed,) = target_groups.change(RegisterTargets("api", PLACES), SOON)
     reason = "target group 'web': TargetGroupNotFound: One or more target groups not found"
-    assert failed == NotCarriedOut(reason, about=Subject(What.TARGETS_IN, "api"))
+    assert failed == NotCarriedOut(reason, about=Subject(Act.TARGETS_IN, "api"))
 
 
 def test_a_call_that_is_throttled_says_nothing_about_the_group() -> None:
     target_groups, _ = groups(deregister_targets=refusal("Throttling", "Rate exceeded"))
     (failed,) = target_groups.change(DeregisterTargets("api", PLACES), SOON)
     assert isinstance(failed, NotCarriedOut)
-    assert (failed.passing, failed.about) == (True, Subject(What.TARGETS_OUT, "api"))
+    assert (failed.passing, failed.about) == (True, Subject(Act.TARGETS_OUT, "api"))
 
 
 def test_nothing_is_begun_after_the_time_limit_and_a_forbidden_name_is_reported() -> None:

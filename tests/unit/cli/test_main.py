@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from argosy.cli import main
-from argosy.cli.main import Late, LateGroup, load
+from argosy.cli.main import LazyCommand, LazyGroup, load
 from tests.fakes.cli import World
 
 
@@ -55,8 +55,8 @@ def test_the_version_is_printed() -> None:
 
 
 def late_app(*names: str) -> typer.Typer:
-    class Group(LateGroup):
-        late = {name: Late(f"late_{name}", f"Help of {name}.", "Late ones") for name in names}  # noqa: RUF012
+    class Group(LazyGroup):
+        late = {name: LazyCommand(f"late_{name}", f"Help of {name}.", "Late ones") for name in names}  # noqa: RUF012
 
     app = typer.Typer(cls=Group, rich_markup_mode=None, add_completion=False)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.client.errors import InvalidInput
-from argosy.client.run_names import SEARCHED, RunsMeant, run_id_of, runs_meant
+from argosy.client.run_names import SEARCHED, NamedRuns, run_id_of, runs_meant
 
 NEWEST, OLDER, OTHER = "sweep-261121-062733-k3f9", "sweep-261120-000000-aaaa", "digits-261119-111111-bbbb"
 
@@ -101,12 +101,12 @@ class OfEnvironment(Listed):
 @pytest.mark.parametrize(
     ("wanted", "meant"),
     [
-        ("sweep", RunsMeant((NEWEST, OLDER), "sweep")),
-        ("digits", RunsMeant((OTHER,))),
-        ("sweep-261120", RunsMeant((OLDER,))),
-        ("last", RunsMeant((OTHER,))),
-        (OLDER, RunsMeant((OLDER,))),
+        ("sweep", NamedRuns((NEWEST, OLDER), "sweep")),
+        ("digits", NamedRuns((OTHER,))),
+        ("sweep-261120", NamedRuns((OLDER,))),
+        ("last", NamedRuns((OTHER,))),
+        (OLDER, NamedRuns((OLDER,))),
     ],
 )
-def test_the_name_of_an_environment_means_all_of_its_runs(wanted: str, meant: RunsMeant) -> None:
+def test_the_name_of_an_environment_means_all_of_its_runs(wanted: str, meant: NamedRuns) -> None:
     assert runs_meant(OfEnvironment(NEWEST, OLDER, OTHER), wanted) == meant

@@ -163,7 +163,7 @@ def test_a_range_past_the_end_is_refused_with_the_number_there_are(tmp_path: Pat
 
 
 def fetched(address: str, *, listed: bool = True) -> str:
-    with pytest.raises(fetching.Dead) as dead:
+    with pytest.raises(fetching.DeadImage) as dead:
         fetching.Fetcher(pause=no_try_too_many).fetch(Picture(0, address, listed=listed))
     return str(dead.value)
 
@@ -205,9 +205,9 @@ def test_a_server_that_stays_away_costs_one_row_once_another_address_has_answere
     s3_that_refuses: str, answer: str
 ) -> None:
     fetcher = fetching.Fetcher(pause=lambda _: None)
-    with contextlib.suppress(fetching.Dead):
+    with contextlib.suppress(fetching.DeadImage):
         fetcher.fetch(Picture(1, f"{s3_that_refuses}/b{answer}/x.jpg", listed=True))
-    with pytest.raises(fetching.Dead, match=r"no answer: .*refused"):
+    with pytest.raises(fetching.DeadImage, match=r"no answer: .*refused"):
         fetcher.fetch(GONE)
 
 
@@ -215,7 +215,7 @@ def test_a_busy_server_or_an_address_that_is_none_proves_no_way_out(s3_that_refu
     fetcher = fetching.Fetcher(pause=lambda _: None)
     with pytest.raises(storage.Temporary):
         fetcher.fetch(Picture(1, f"{s3_that_refuses}/b503/x.jpg", listed=True))
-    with pytest.raises(fetching.Dead):
+    with pytest.raises(fetching.DeadImage):
         fetcher.fetch(Picture(2, "http:///x.jpg", listed=True))
     with pytest.raises(storage.Temporary, match="nothing else has answered either"):
         fetcher.fetch(GONE)
@@ -225,7 +225,7 @@ def test_a_server_that_was_given_up_on_is_not_waited_for_again() -> None:
     waits: list[float] = []
     fetcher = fetching.Fetcher(answers=True, pause=waits.append)
     for _ in range(3):
-        with pytest.raises(fetching.Dead):
+        with pytest.raises(fetching.DeadImage):
             fetcher.fetch(GONE)
     assert waits == [0.5, 2.0]
 
@@ -237,7 +237,7 @@ def test_a_server_that_was_given_up_on_is_not_waited_for_again() -> None:
 def test_a_second_attempt_takes_s3_for_an_answer(attempt: str, urls: str, heard: bool) -> None:
     asked = request("0:3", "x", "--urls", urls, ARGOSY_TASK_ATTEMPT=attempt)
     fetcher = fetching.fetcher_of(asked, pause=lambda _: None)
-    with pytest.raises(fetching.Dead if heard else storage.Temporary):
+    with pytest.raises(fetching.DeadImage if heard else storage.Temporary):
         fetcher.fetch(GONE)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.client.failures import FailuresAlike
+from argosy.client.failures import AlikeAttempts
 from argosy.figures.document import Page, parts
 from argosy.figures.environment import ServiceSeen, environment_page
 from argosy.figures.schedules import schedule_page, schedules_page
@@ -109,7 +109,7 @@ def test_the_tasks_over_time_hold_from_sample_to_sample_and_end_as_they_are_now(
 
 
 def test_failures_of_the_latest_deployments_say_how_to_read_more() -> None:
-    page = environment_page(in_use(), seen(failures={3: [FailuresAlike("x", 3, 4, 0, 2, said="boom")]}))
+    page = environment_page(in_use(), seen(failures={3: [AlikeAttempts("x", 3, 4, 0, 2, said="boom")]}))
     assert f"3 4 exit 3: x boom argosy logs {RUN_3} --task 0" in text_of(page, "failures")
 
 

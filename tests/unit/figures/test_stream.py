@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from argosy.figures.document import Page, parts
 from argosy.figures.history import attempts_of, column
 from argosy.figures.lanes import Lifetime, by_device
-from argosy.figures.stream import SPAN_S, RunPast, stream_page
+from argosy.figures.stream import SPAN_S, RunHistory, stream_page
 from tests.fakes.histories import ORIGIN, history
 
 NOW = ORIGIN + 5_000.0
 
 
-def record(run_id: str, attempts: int = 200, seed: int = 0, later_s: float = 0.0) -> RunPast:
+def record(run_id: str, attempts: int = 200, seed: int = 0, later_s: float = 0.0) -> RunHistory:
     """A run whose every time is so much later, on instances with four GPUs if their type has any."""
     _, told, pages = history(12, attempts, seed)
     found = attempts_of(pages)
     has_gpus = np.array([each["type"].startswith("g") for each in told["instances"]])[found.instance]
     mask = np.where(has_gpus, np.arange(attempts) % 15 + 1, 0).astype("u4")
-    return RunPast(run_id, {**told, "origin": told["origin"] + later_s}, replace(found, gpu_mask=mask))
+    return RunHistory(run_id, {**told, "origin": told["origin"] + later_s}, replace(found, gpu_mask=mask))
 
 
 def drawn(page: Page) -> list[tuple[str, str, int, float]]:

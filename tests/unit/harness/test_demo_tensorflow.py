@@ -15,7 +15,7 @@ from argosy.spec import parse as spec
 from argosy.spec import shards
 from tests.fakes.cli import ended, tasks
 from tests.harness.demo_tensorflow import __main__ as demo_tensorflow
-from tests.harness.demo_tensorflow.report import Classified, closing_table, rows_of, summary
+from tests.harness.demo_tensorflow.report import ClassifiedRows, closing_table, rows_of, summary
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -71,11 +71,11 @@ def row(index: int, label: str) -> dict[str, Any]:
 
 
 def test_accuracy_counts_errors_as_wrong_and_refuses_an_image_twice() -> None:
-    found = Classified([row(0, "5"), row(1, "4"), {"index": 2, "error": "HTTP 404"}, row(3, "7")], [5, 5, 5, 7])
+    found = ClassifiedRows([row(0, "5"), row(1, "4"), {"index": 2, "error": "HTTP 404"}, row(3, "7")], [5, 5, 5, 7])
     assert (found.accuracy(), found.accuracy(first=2)) == (0.5, 0.5)
-    assert Classified([], []).accuracy() == 0.0
+    assert ClassifiedRows([], []).accuracy() == 0.0
     with pytest.raises(ValueError, match="twice"):
-        Classified([row(0, "5"), row(0, "5")], [5]).accuracy()
+        ClassifiedRows([row(0, "5"), row(0, "5")], [5]).accuracy()
 
 
 def test_the_summary_is_counted_from_parts_and_records() -> None:
@@ -86,7 +86,7 @@ def test_the_summary_is_counted_from_parts_and_records() -> None:
     ]
     measured = [{"pinnedGpus": ["a", "b"]}, {"pinnedGpus": ["b"]}]
     rows = [row(number, "1") for number in range(4)]
-    found = summary(view, [], facts, Classified(rows, [1, 1, 1, 0]), measured)
+    found = summary(view, [], facts, ClassifiedRows(rows, [1, 1, 1, 0]), measured)
     assert (found["rows"], found["images"], found["accuracy"], found["interruptions"]) == (4, 4, 0.75, 1)
     assert (found["rowsFromCheckpoints"], found["imagesPerSecond"]) == (2, 2.0)
     assert found["usdPerMillionImages"] == pytest.approx(1000)

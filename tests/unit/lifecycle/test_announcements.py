@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from argosy.engine.loading import load
-from argosy.lifecycle.announcements import KEPT_S, MOST, Announced, keep
+from argosy.lifecycle.announcements import KEPT_S, MOST, AnnouncementTimes, keep
 from argosy.lifecycle.apply import apply, pass_time
 from argosy.model.events import Event, InterruptionWarned, RebalanceAdvised
 from argosy.model.state import State
@@ -70,9 +70,9 @@ def test_of_very_many_announcements_the_latest_are_kept() -> None:
     """Other programs of the account use spot instances too."""
     state = State()
     for number in range(MOST + 2):
-        keep(state, instance_id(number), Announced(advised_at=NOW, heard_at=NOW))
-    keep(state, instance_id(2), Announced(warned_at=NOW, heard_at=NOW + 1))
-    keep(state, "i-one-more", Announced(warned_at=NOW, heard_at=NOW + 1))
+        keep(state, instance_id(number), AnnouncementTimes(advised_at=NOW, heard_at=NOW))
+    keep(state, instance_id(2), AnnouncementTimes(warned_at=NOW, heard_at=NOW + 1))
+    keep(state, "i-one-more", AnnouncementTimes(warned_at=NOW, heard_at=NOW + 1))
     assert len(state.announced) == MOST
     assert state.announced[instance_id(2)] == [NOW, NOW, NOW + 1]
     assert instance_id(3) not in state.announced

@@ -15,7 +15,7 @@ from argosy.model.events import (
 )
 from argosy.model.inbox import CancelRequest, CancelTasksRequest
 from argosy.model.runs import ManifestBound, RunStatus
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored.documents import decode, encode
 from argosy.model.stored.run_record import RunRecord
@@ -122,13 +122,13 @@ def test_a_run_that_cannot_be_closed_is_tried_again_after_growing_pauses_and_giv
     state = state_with_instance(tasks=1)
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0))
-    refused = NotCarriedOut("run could not be closed: AccessDenied", about=Subject(What.CLOSE, RUN_ID))
+    refused = NotCarriedOut("run could not be closed: AccessDenied", about=Subject(Act.CLOSE, RUN_ID))
     told(state, refused)
-    assert not state.may_try(What.CLOSE, RUN_ID, NOW)
-    assert state.may_try(What.CLOSE, RUN_ID, NOW + 1)
+    assert not state.may_try(Act.CLOSE, RUN_ID, NOW)
+    assert state.may_try(Act.CLOSE, RUN_ID, NOW + 1)
     assert "AccessDenied" in the_run(state).waiting
     told(state, *[refused] * 100)
-    assert state.setbacks[Subject(What.CLOSE, RUN_ID)].count == 1  # all of one round
+    assert state.setbacks[Subject(Act.CLOSE, RUN_ID)].count == 1  # all of one round
     for minute in range(1, 19):
         told(state, refused, now=NOW + 60 * minute)
     assert the_run(state).status is not RunStatus.FAILED

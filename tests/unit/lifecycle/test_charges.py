@@ -12,7 +12,7 @@ from argosy.model.actions import Claim, Launch
 from argosy.model.attempts import AttemptKey
 from argosy.model.events import HostStateChanged, InterruptionWarned, ResultSeen, RunClosed
 from argosy.model.instances import Instance, Purchase
-from argosy.model.money.costs import Costs, Spent, costs_of, market_of, split, summed
+from argosy.model.money.costs import Costs, TimeSpent, costs_of, market_of, split, summed
 from argosy.model.money.ledger import not_charged
 from argosy.model.runs import Run
 from argosy.model.state import State
@@ -302,7 +302,7 @@ def test_an_end_that_is_reported_late_takes_nothing_back() -> None:
 def test_an_instance_is_paid_for_a_minute_at_least() -> None:
     instance = Instance("i-1", "us-east-1", "c5.xlarge", "us-east-1a", launched_at=NOW, stopped_at=NOW + 5)
     assert instance.billed_s(NOW + 5) == 60
-    assert split(instance, NOW + 5) == {0: Spent(boot=5, idle=55)}
+    assert split(instance, NOW + 5) == {0: TimeSpent(boot=5, idle=55)}
     assert Instance("i-2", "us-east-1", "c5.xlarge", "us-east-1a").billed_s(NOW) == 0
 
 
@@ -362,7 +362,7 @@ def test_costs_are_priced_and_added_up_by_kind() -> None:
     instance = Instance("i-1", "us-east-1", "c5.xlarge", "us-east-1a", Purchase.ON_DEMAND)
     instance.price_usd_per_hour, instance.on_demand_usd_per_hour = 3.6, 7.2
     instance.disk_usd_per_hour, instance.address_usd_per_hour = 0.36, 0.036
-    costs = costs_of(Spent(useful=1, boot=2, idle=3, redone=4, failed=5, displaced=3), instance)
+    costs = costs_of(TimeSpent(useful=1, boot=2, idle=3, redone=4, failed=5, displaced=3), instance)
     assert costs.to_list() == pytest.approx([0.001, 0.002, 0.003, 0.004, 0.005, 0.036, 18, 0.0018, 0.00018, 0.003])
     assert costs.instances + costs.disks + costs.addresses == pytest.approx(costs.total)
     assert summed([costs, costs]).total == pytest.approx(0.036)

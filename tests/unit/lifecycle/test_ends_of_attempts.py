@@ -13,7 +13,7 @@ from argosy.model.events import (
     ResultSeen,
 )
 from argosy.model.instances import InstanceStatus
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
@@ -161,7 +161,7 @@ def test_results_that_cannot_be_looked_up_finally_count_as_missing() -> None:
     told(state, task(1, "STOPPED", 3, exit_code=0))
     for minute in range(20):
         assert status_of(state) is TaskStatus.VERIFYING
-        told(state, NotCarriedOut("no access", about=Subject(What.VERIFY, RUN_ID)), now=NOW + 60 * minute)
+        told(state, NotCarriedOut("no access", about=Subject(Act.VERIFY, RUN_ID)), now=NOW + 60 * minute)
     assert status_of(state) is TaskStatus.FAILED
     assert the_run(state).complete
 

@@ -22,7 +22,7 @@ from argosy.model.inbox import RetryRequest
 from argosy.model.instances import InstanceStatus
 from argosy.model.money.costs import Work
 from argosy.model.runs import RunStatus
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.run_record import RunRecord
@@ -74,7 +74,7 @@ LATE: list[Any] = [
     events.RunRetried(RetryRequest(NO_RUN, NOW)),
     events.RunClosed(NO_RUN),
     events.ResultSeen(NO_RUN, 0, 1),
-    events.NotCarriedOut("no", about=Subject(What.CLOSE, NO_RUN)),
+    events.NotCarriedOut("no", about=Subject(Act.CLOSE, NO_RUN)),
     events.NotCarriedOut("no"),
     events.LaunchInDoubt(GONE_KEY, "no"),
     events.LaunchMissed(GONE_KEY),
@@ -173,13 +173,13 @@ def test_nothing_is_done_about_an_attempt_that_need_not_end() -> None:
 def test_what_was_set_back_waits_for_its_pause() -> None:
     state = state_with_instance(expects_result=True)
     key = launched(state)
-    told(state, task(1, "STOPPED", 3, exit_code=0), events.NotCarriedOut("no", about=Subject(What.VERIFY, RUN_ID)))
+    told(state, task(1, "STOPPED", 3, exit_code=0), events.NotCarriedOut("no", about=Subject(Act.VERIFY, RUN_ID)))
     assert list(upkeep.verifications(moment_of(state))) == []
     assert list(upkeep.verifications(moment_of(state, NOW + 60))) == [VerifyResult(RUN_ID, 0, 1)]
     state = state_with_instance()
     launch = Launch(AttemptKey(RUN_ID, 1, 1, 0), 1, state.started_by(1), instance_id(1), CELL)
     begun(state, [launch])
-    told(state, events.NotCarriedOut("no", launch.key, Subject(What.LAUNCH, RUN_ID)))
+    told(state, events.NotCarriedOut("no", launch.key, Subject(Act.LAUNCH, RUN_ID)))
     assert list(upkeep.unsent(moment_of(state))) == []
     assert list(upkeep.unsent(moment_of(state, NOW + 60))) == [launch]
     told(state, events.LaunchInDoubt(launch.key, "no reply"))
@@ -351,7 +351,7 @@ def test_what_is_no_sweep_is_one_fact_and_what_was_set_back_is_no_progress() -> 
     assert list(one_by_one(fact)) == [fact]
     assert is_progress(fact)
     assert is_progress(events.NotCarriedOut("the time limit was reached"))
-    assert not is_progress(events.NotCarriedOut("no", about=Subject(What.CLOSE, "x")))
+    assert not is_progress(events.NotCarriedOut("no", about=Subject(Act.CLOSE, "x")))
     assert not is_progress(events.LaunchInDoubt(GONE_KEY, "no"))
 
 

@@ -71,7 +71,7 @@ from argosy.model.pools import OrderAnswered, ReservationSeen
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.services.ports import PortBinding
 from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.damage import UnreadableState
@@ -173,7 +173,7 @@ CASES: list[list[Event]] = [
     [host(), container_instance(), DrainAsked(DrainRequest(NOW, instance_id(1), NOW + 3600.0))],
     [SharingAsked(SharingRequest(DOCUMENT, 0, NOW)), SharingAsked(SharingRequest({**DOCUMENT, "queues": {}}, 1, NOW))],
     [RunUpdated(UpdateRequest(RUN_ID, NOW, {"priority": 5, "deadline": "2027-01-15T12:00:00+00:00"}, "it is urgent"))],
-    [NotCarriedOut("throttled", about=Subject(What.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],
+    [NotCarriedOut("throttled", about=Subject(Act.CLOSE, RUN_ID)), NotCarriedOut("lost", KEY)],
 ]
 
 

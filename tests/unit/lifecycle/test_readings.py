@@ -10,14 +10,14 @@ from argosy.lifecycle.apply import apply
 from argosy.model.events import Event, FleetSeen, NotCarriedOut, Observed, PoolShort, TargetAccepted
 from argosy.model.policy import Policy
 from argosy.model.readings import DELETED_OVER_LIMIT, OLD_TARGET, ONLY_ACTIVE
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 
 CELL = "us-east-1"
 RESTING = FleetSeen(CELL, "c5.large", "us-east-1a", "fleet-1", 0)
 POOL = f"{CELL}/c5.large/us-east-1a"
 NOTHING = Observed(0.0, whole_cells=frozenset({CELL}))
-REFUSED = NotCarriedOut("FleetNotInModifiableState: no", about=Subject(What.TARGET, POOL), passing=True)
+REFUSED = NotCarriedOut("FleetNotInModifiableState: no", about=Subject(Act.TARGET, POOL), passing=True)
 FULL = PoolShort("fleet-1", "the quota is used up", over_quota=True)
 ACCEPTED = TargetAccepted(POOL, 5)
 

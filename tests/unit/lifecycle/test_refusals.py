@@ -14,7 +14,7 @@ from argosy.model.events import (
     RunNotPrepared,
 )
 from argosy.model.runs import RunStatus
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.tasks import TaskStatus
@@ -83,7 +83,7 @@ def test_a_run_that_is_denied_says_so_is_asked_again_and_is_given_up_after_a_qua
     observed_at = state.observed_at
     denied_at(state, 0, NOW)
     assert the_run(state).waiting == "no task can be started: AccessDeniedException: iam:PassRole"
-    assert not state.may_try(What.LAUNCH, RUN_ID, NOW)
+    assert not state.may_try(Act.LAUNCH, RUN_ID, NOW)
     assert state.observed_at == observed_at, "nothing is wrong with our picture"
     assert not state.instances[instance_id(1)].refusals
     items: documents.Documents = {}
@@ -98,7 +98,7 @@ def test_a_run_that_is_denied_says_so_is_asked_again_and_is_given_up_after_a_qua
 
 def test_a_refusal_after_a_quarter_of_an_hour_of_overload_is_the_first_one() -> None:
     state = state_with_instance(tasks=3)
-    overload = NotCarriedOut("ServiceUnavailable", about=Subject(What.LAUNCH, RUN_ID), passing=True)
+    overload = NotCarriedOut("ServiceUnavailable", about=Subject(Act.LAUNCH, RUN_ID), passing=True)
     for minute in range(120):
         told(state, overload, now=NOW + 60 * minute)
     denied_at(state, 0, NOW + 60 * 120)
@@ -165,17 +165,17 @@ def test_a_refusal_of_a_run_that_is_gone_changes_nothing() -> None:
 def test_a_launch_that_is_refused_over_and_over_is_paused_and_ends_no_run() -> None:
     state = state_with_instance()
     for minute in range(2 * POLICY.max_setbacks):
-        told(state, NotCarriedOut("no items", about=Subject(What.LAUNCH, RUN_ID)), now=NOW + 60 * minute)
+        told(state, NotCarriedOut("no items", about=Subject(Act.LAUNCH, RUN_ID)), now=NOW + 60 * minute)
     run = state.runs[RUN_ID]
     assert (run.done, run.halted, run.waiting) == (False, False, "no task can be started: no items")
-    assert not state.may_try(What.LAUNCH, RUN_ID, NOW + 60 * minute)
+    assert not state.may_try(Act.LAUNCH, RUN_ID, NOW + 60 * minute)
 
 
 def test_what_passes_by_itself_is_given_up_only_after_an_hour_in_which_it_was_tried_again_and_again() -> None:
     state = state_with_instance(tasks=3, expects_result=True)
     launched(state)
     told(state, task(1, "STOPPED", 3, exit_code=0))
-    overload = NotCarriedOut("SlowDown", about=Subject(What.VERIFY, RUN_ID), passing=True)
+    overload = NotCarriedOut("SlowDown", about=Subject(Act.VERIFY, RUN_ID), passing=True)
     told(state, overload)
     told(state, overload, now=NOW + 7200)  # nothing was tried in the meantime
     for minute in range(1, 18):
@@ -193,4 +193,4 @@ def test_a_refused_order_shortens_no_cool_off_and_hides_no_reason_of_it() -> Non
     told(state, PoolShort(pool.key, "EC2 refuses the order", lasting=True, refused=True))
     assert (pool.short_until, pool.on_demand_short_until) == (NOW + POLICY.cool_off_max_s,) * 2
     assert (pool.short_reason, pool.needs_mending) == ("its subnet has no free address", False)
-    assert not state.may_try(What.TARGET, pool.key, NOW)
+    assert not state.may_try(Act.TARGET, pool.key, NOW)

@@ -11,7 +11,7 @@ import pytest
 from argosy.catalogue.lookup import load_catalogue
 from argosy.local.agents.agent import Host
 from argosy.local.containers import cleanup_process
-from argosy.local.containers.container import Surroundings, container_of
+from argosy.local.containers.container import HostSettings, container_of
 from argosy.local.containers.images import Image
 from argosy.local.containers.process import MARK
 from argosy.local.deployment import Names
@@ -109,7 +109,7 @@ def test_the_controller_of_local_mode_knows_what_is_missing_to_share_gpus(bin_fo
 
 
 def test_a_container_is_told_its_limits_and_its_daemon(daemon: MpsDaemon, tmp_path: Path) -> None:
-    around = Surroundings({}, ("GPU-a",), gpus=(GPU,), daemons={"GPU-a": daemon})
+    around = HostSettings({}, ("GPU-a",), gpus=(GPU,), daemons={"GPU-a": daemon})
     image = Image(("run",), (), {}, tmp_path)
     made = container_of({"name": "main"}, TASK, image, around)
     assert {name: value for name, value in made.program.environment.items() if name != MARK} == {
@@ -129,12 +129,12 @@ def test_a_container_is_told_its_limits_and_its_daemon(daemon: MpsDaemon, tmp_pa
 
 def test_a_container_on_a_simulated_gpu_is_told_its_limits_alone(tmp_path: Path) -> None:
     image = Image(("run",), (), {}, tmp_path)
-    told = container_of({"name": "main"}, TASK, image, Surroundings({}, ("GPU-a",))).program.environment
+    told = container_of({"name": "main"}, TASK, image, HostSettings({}, ("GPU-a",))).program.environment
     assert {name: value for name, value in told.items() if "MPS" in name} == limits_of(SHARING)
 
 
 def test_a_container_without_a_share_starts_no_daemon(daemon: MpsDaemon, tmp_path: Path) -> None:
-    around = Surroundings({}, ("GPU-a",), gpus=(GPU,), daemons={"GPU-a": daemon})
+    around = HostSettings({}, ("GPU-a",), gpus=(GPU,), daemons={"GPU-a": daemon})
     whole = {**TASK, "containers": [{"name": "main", "gpuIds": ["GPU-a"]}]}
     made = container_of({"name": "main"}, whole, Image(("run",), (), {}, tmp_path), around)
     assert not any("MPS" in name for name in made.program.environment)

@@ -13,7 +13,7 @@ import pytest
 
 from argosy.market.allocation.allocate import Allocation, allocate
 from argosy.market.allocation.effort import QUICK, THOROUGH
-from argosy.market.allocation.problem import Offered, Problem, TaskShapes
+from argosy.market.allocation.problem import PoolTable, Problem, TaskShapes
 from tests.allocation_checks import assert_whole
 from tests.generated_markets import backlog, changed, market, proportional_market, small_tasks
 
@@ -33,7 +33,7 @@ def small(**changes: Any) -> Problem:
         "need": [(1024, GIB, 0), (512, 6 * GIB, 0)],
         "count": [40, 20],
     } | changes
-    offered = Offered.of(
+    offered = PoolTable.of(
         columns["capacity"], columns["price"], columns["depth"], columns["kind"], columns.get("most_tasks")
     )
     return Problem(offered, TaskShapes.of(columns["need"], columns["count"]))

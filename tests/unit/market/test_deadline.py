@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from argosy.market.progress import RESERVE_SHARE, Progress, stance_of
-from argosy.model.purchases import Stance
+from argosy.model.purchases import PurchaseStance
 from argosy.model.run_terms import deadline_at
 from tests.harness.bench.replay import Setting, greedy, hindsight, least_cost, on_demand_only, replay, windows
 
@@ -46,22 +46,24 @@ def at_slack(slack_s: float, **changes: Any) -> Progress:
 
 def test_without_enough_slack_for_a_loss_it_is_on_demand_to_the_end_whatever_spot_says() -> None:
     margin_s = AT_START.margin_s
-    assert stance_of(at_slack(margin_s - 1), Stance.SPOT, math.inf) is Stance.FIRM
-    assert stance_of(at_slack(margin_s), Stance.SPOT, math.inf) is Stance.SPOT
-    assert stance_of(at_slack(2 * margin_s - 1), Stance.FIRM, math.inf) is Stance.FIRM
-    assert stance_of(at_slack(2 * margin_s), Stance.FIRM, math.inf) is Stance.SPOT
+    assert stance_of(at_slack(margin_s - 1), PurchaseStance.SPOT, math.inf) is PurchaseStance.FIRM
+    assert stance_of(at_slack(margin_s), PurchaseStance.SPOT, math.inf) is PurchaseStance.SPOT
+    assert stance_of(at_slack(2 * margin_s - 1), PurchaseStance.FIRM, math.inf) is PurchaseStance.FIRM
+    assert stance_of(at_slack(2 * margin_s), PurchaseStance.FIRM, math.inf) is PurchaseStance.SPOT
 
 
 def test_work_that_a_loss_undoes_counts_as_slack_that_is_needed() -> None:
-    assert stance_of(at_slack(900), Stance.SPOT, math.inf) is Stance.SPOT
-    assert stance_of(at_slack(900, at_risk_s=600), Stance.SPOT, math.inf) is Stance.FIRM
+    assert stance_of(at_slack(900), PurchaseStance.SPOT, math.inf) is PurchaseStance.SPOT
+    assert stance_of(at_slack(900, at_risk_s=600), PurchaseStance.SPOT, math.inf) is PurchaseStance.FIRM
 
 
 def test_slack_above_the_reserve_is_spent_on_waiting_and_what_is_below_is_kept() -> None:
     reserve_s = AT_START.margin_s + RESERVE_SHARE * AT_START.left_s
-    assert stance_of(at_slack(reserve_s), Stance.SPOT, 0.0) is Stance.SPOT
-    assert stance_of(at_slack(reserve_s - 1), Stance.SPOT, 0.0) is Stance.ON_DEMAND
-    assert stance_of(at_slack(reserve_s - 1), Stance.SPOT, 60.0) is Stance.SPOT, "spot is there: it is used"
+    assert stance_of(at_slack(reserve_s), PurchaseStance.SPOT, 0.0) is PurchaseStance.SPOT
+    assert stance_of(at_slack(reserve_s - 1), PurchaseStance.SPOT, 0.0) is PurchaseStance.ON_DEMAND
+    assert stance_of(at_slack(reserve_s - 1), PurchaseStance.SPOT, 60.0) is PurchaseStance.SPOT, (
+        "spot is there: it is used"
+    )
 
 
 def test_no_more_is_kept_back_than_uniform_progress_would() -> None:
@@ -72,10 +74,12 @@ def test_no_more_is_kept_back_than_uniform_progress_would() -> None:
 
 def test_on_demand_is_left_for_spot_that_has_settled_or_for_a_wide_margin() -> None:
     behind = at_slack(AT_START.reserve_s - 1)
-    assert stance_of(behind, Stance.ON_DEMAND, 360.0) is Stance.ON_DEMAND
-    assert stance_of(behind, Stance.ON_DEMAND, 361.0) is Stance.SPOT
-    assert stance_of(at_slack(AT_START.reserve_s + 6 * 180 - 1), Stance.ON_DEMAND, 0.0) is Stance.ON_DEMAND
-    assert stance_of(at_slack(AT_START.reserve_s + 6 * 180), Stance.ON_DEMAND, 0.0) is Stance.SPOT
+    assert stance_of(behind, PurchaseStance.ON_DEMAND, 360.0) is PurchaseStance.ON_DEMAND
+    assert stance_of(behind, PurchaseStance.ON_DEMAND, 361.0) is PurchaseStance.SPOT
+    assert (
+        stance_of(at_slack(AT_START.reserve_s + 6 * 180 - 1), PurchaseStance.ON_DEMAND, 0.0) is PurchaseStance.ON_DEMAND
+    )
+    assert stance_of(at_slack(AT_START.reserve_s + 6 * 180), PurchaseStance.ON_DEMAND, 0.0) is PurchaseStance.SPOT
 
 
 def by_hand(available: list[bool], work: int, change: int, spot: float, on_demand: float) -> float:

@@ -15,7 +15,7 @@ from argosy.model.actions import HaltRun, SetTarget, Steer
 from argosy.model.events import PoolShort
 from argosy.model.instances import Purchase
 from argosy.model.policy import VcpuQuota
-from argosy.model.purchases import PurchaseChoice, Stance
+from argosy.model.purchases import PurchaseChoice, PurchaseStance
 from argosy.model.runs import Run
 from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State
@@ -123,7 +123,7 @@ def test_a_pool_of_another_cell_or_an_unknown_type_takes_none_of_the_tasks() -> 
 @pytest.mark.parametrize(("purchase", "expected"), [("spot", Purchase.SPOT), ("on-demand", Purchase.ON_DEMAND)])
 def test_a_run_of_one_purchase_buys_nothing_else_whatever_its_steering_says(purchase: str, expected: Purchase) -> None:
     state = a_run(purchase=purchase)
-    the_run(state).steering = PurchaseChoice(Stance.FIRM)
+    the_run(state).steering = PurchaseChoice(PurchaseStance.FIRM)
     assert purchases(the_run(state), moment_of(state)) == {expected}
 
 
@@ -139,30 +139,30 @@ def test_waiting_counts_from_the_first_sign_of_shortage_and_ends_with_it() -> No
     assert turned(state, 200, None).short_since == NOW + 10, "they were given another chance: that is no end"
     assert turned(state, 300, False).short_since == 0
     turned(state, 400, True)
-    assert turned(state, 999, True).stance is Stance.SPOT
-    assert turned(state, 1000, True).stance is Stance.ON_DEMAND
+    assert turned(state, 999, True).stance is PurchaseStance.SPOT
+    assert turned(state, 1000, True).stance is PurchaseStance.ON_DEMAND
 
 
 def test_spot_is_tried_again_later_and_twice_as_late_each_time_it_is_short_again() -> None:
     state, at, pauses = a_run(), 0.0, []
     for _ in range(4):
         turned(state, at, True)
-        while the_run(state).steering.stance is Stance.SPOT:
+        while the_run(state).steering.stance is PurchaseStance.SPOT:
             at += 10
             turned(state, at, True)
         steering = the_run(state).steering
         pauses.append(steering.try_spot_at - steering.since)
-        assert turned(state, at + pauses[-1] - 1).stance is Stance.ON_DEMAND
+        assert turned(state, at + pauses[-1] - 1).stance is PurchaseStance.ON_DEMAND
         at += pauses[-1]
-        assert turned(state, at).stance is Stance.SPOT
+        assert turned(state, at).stance is PurchaseStance.SPOT
     assert pauses == [900, 1800, 3600, 3600]
 
 
 def test_a_second_fall_comes_sooner_and_an_hour_on_spot_forgives() -> None:
     state = a_run()
     the_run(state).steering = PurchaseChoice(since=NOW, falls=1, short_since=NOW)
-    assert turned(state, 179).stance is Stance.SPOT
-    assert turned(state, 180).stance is Stance.ON_DEMAND
+    assert turned(state, 179).stance is PurchaseStance.SPOT
+    assert turned(state, 180).stance is PurchaseStance.ON_DEMAND
     assert the_run(state).steering.falls == 2
     the_run(state).steering = PurchaseChoice(since=NOW, falls=3, short_since=NOW + 4000)
     assert turned(state, 4180).falls == 1
@@ -170,26 +170,26 @@ def test_a_second_fall_comes_sooner_and_an_hour_on_spot_forgives() -> None:
 
 def test_spot_is_not_tried_while_every_pool_cools_off() -> None:
     state = a_run()
-    the_run(state).steering = PurchaseChoice(Stance.ON_DEMAND, since=NOW, try_spot_at=NOW + 60)
+    the_run(state).steering = PurchaseChoice(PurchaseStance.ON_DEMAND, since=NOW, try_spot_at=NOW + 60)
     told(state, PoolShort(next(iter(state.pools)), "no capacity"), now=NOW + 59)
-    assert turned(state, 61).stance is Stance.ON_DEMAND
-    assert turned(state, 300).stance is Stance.SPOT
+    assert turned(state, 61).stance is PurchaseStance.ON_DEMAND
+    assert turned(state, 300).stance is PurchaseStance.SPOT
     assert the_run(state).steering.reason == "back to spot since 08:05 UTC"
 
 
 def test_behind_its_line_a_run_with_a_deadline_leaves_spot_as_soon_as_that_is_short() -> None:
     state = a_run(deadline="12m")
-    assert turned(state, 60).stance is Stance.SPOT
-    assert turned(state, 130, True).stance is Stance.SPOT, "there is slack to wait with"
+    assert turned(state, 60).stance is PurchaseStance.SPOT
+    assert turned(state, 130, True).stance is PurchaseStance.SPOT, "there is slack to wait with"
     steering = turned(state, 220, True)
-    assert steering.stance is Stance.ON_DEMAND
+    assert steering.stance is PurchaseStance.ON_DEMAND
     assert steering.reason == "on-demand since 08:03 UTC: 7 min of slack left, and spot is short"
 
 
 def test_a_deadline_alone_decides_unless_the_user_has_a_patience_too() -> None:
     state = a_run(deadline="10h")
     turned(state, 0, True)
-    assert turned(state, 7200, True).stance is Stance.SPOT
+    assert turned(state, 7200, True).stance is PurchaseStance.SPOT
     state = a_run(deadline="10h", fallback={"afterWaitSeconds": 100})
     turned(state, 0, True)
     assert turned(state, 100, True).reason == "on-demand since 08:01 UTC: tasks had waited 2 min for spot"
@@ -197,7 +197,7 @@ def test_a_deadline_alone_decides_unless_the_user_has_a_patience_too() -> None:
 
 def test_a_deadline_that_cannot_be_met_is_reported_at_once() -> None:
     steering = turned(a_run(tasks=1, seconds=3600, deadline="30m"), 0)
-    assert steering.stance is Stance.FIRM
+    assert steering.stance is PurchaseStance.FIRM
     assert steering.reason == (
         "on-demand since 08:00 UTC, to the end: even so, the deadline will be missed by about 30 min"
     )
@@ -215,7 +215,7 @@ def test_nothing_changes_for_a_run_that_has_nothing_left_to_start() -> None:
     state = a_run(tasks=1, seconds=3600, deadline="30m")
     told(state, host(1))
     launched(state)
-    assert turned(state, 0).stance is Stance.SPOT
+    assert turned(state, 0).stance is PurchaseStance.SPOT
 
 
 def lost(state: State, *indexes: int, times: int = 3) -> None:
@@ -301,9 +301,9 @@ def test_on_demand_runs_no_more_at_once_than_the_cap_of_its_queue_pays_for() -> 
 def test_too_narrow_an_on_demand_does_not_keep_a_late_run_from_spot_while_that_is_there() -> None:
     policy = replace(POLICY, vcpu_quotas=on_demand_quota(4))
     state = a_run(tasks=400, deadline="30m")
-    assert steered(the_run(state), moment_of(state, NOW, policy)).stance is Stance.SPOT
+    assert steered(the_run(state), moment_of(state, NOW, policy)).stance is PurchaseStance.SPOT
     the_run(state).steering = PurchaseChoice(short_since=NOW)
-    assert steered(the_run(state), moment_of(state, NOW + 1, policy), True).stance is Stance.FIRM
+    assert steered(the_run(state), moment_of(state, NOW + 1, policy), True).stance is PurchaseStance.FIRM
 
 
 def test_the_limit_on_concurrent_tasks_holds_over_both() -> None:
@@ -322,7 +322,7 @@ def test_a_run_of_spot_alone_keeps_its_lost_tasks_there() -> None:
 
 def test_a_runs_stance_survives_a_restart_and_older_records_start_at_spot() -> None:
     state = a_run(deadline="1h")
-    steering = PurchaseChoice(Stance.FIRM, NOW, "on-demand", NOW - 5, NOW + 900, 2, True)
+    steering = PurchaseChoice(PurchaseStance.FIRM, NOW, "on-demand", NOW - 5, NOW + 900, 2, True)
     begin(state, Steer(RUN_ID, steering), NOW, POLICY)
     record = RunRecord.of(the_run(state)).to_json()
     partition = {"SPEC": documents.partition_of(the_run(state))["SPEC"]}

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.lifecycle.setbacks import set_back
 from argosy.model.events import InterruptionWarned, RunClosed
-from argosy.model.setbacks import MAX_SETBACKS_STORED, Subject, What
+from argosy.model.setbacks import MAX_SETBACKS_STORED, Act, Subject
 from argosy.model.stored import documents
 from argosy.model.stored.columns import CorruptChunk
 from argosy.model.stored.damage import FORMAT, NewerFormat, OlderFormat, check_format
@@ -129,26 +129,26 @@ def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their
     state = state_with_instance()
     state.next_wave = 4
     for _ in range(7):
-        set_back(state, Subject(What.CLOSE, RUN_ID), "no bucket " * 100, NOW)
+        set_back(state, Subject(Act.CLOSE, RUN_ID), "no bucket " * 100, NOW)
     for what in (
-        Subject(What.TARGET, "us-east-1/c5.xlarge/us-east-1a"),
-        Subject(What.RESOLVE, "3"),
-        Subject(What.LAUNCH, RUN_ID),
-        Subject(What.LAUNCH, "nobody-1-1-1"),
-        Subject(What.CLOSE, "nobody-1-1-1"),
+        Subject(Act.TARGET, "us-east-1/c5.xlarge/us-east-1a"),
+        Subject(Act.RESOLVE, "3"),
+        Subject(Act.LAUNCH, RUN_ID),
+        Subject(Act.LAUNCH, "nobody-1-1-1"),
+        Subject(Act.CLOSE, "nobody-1-1-1"),
     ):
         set_back(state, what, "no", NOW)
     again = stored(state, {})
-    assert set(again.setbacks) == {Subject(What.CLOSE, RUN_ID), Subject(What.LAUNCH, RUN_ID)}
-    assert again.setbacks[Subject(What.CLOSE, RUN_ID)] == state.setbacks[Subject(What.CLOSE, RUN_ID)]
-    kept = again.setbacks[Subject(What.CLOSE, RUN_ID)]
+    assert set(again.setbacks) == {Subject(Act.CLOSE, RUN_ID), Subject(Act.LAUNCH, RUN_ID)}
+    assert again.setbacks[Subject(Act.CLOSE, RUN_ID)] == state.setbacks[Subject(Act.CLOSE, RUN_ID)]
+    kept = again.setbacks[Subject(Act.CLOSE, RUN_ID)]
     assert (kept.since, kept.refusals, kept.refused_since) == (NOW, 1, NOW)
     many = state_with()
     for number in range(MAX_SETBACKS_STORED + 50):
         run_id = f"run{number}-261121-062733-aaaa"
         told(many, submitted(run_id))
         for round_ in range(1 + number % 7):
-            set_back(many, Subject(What.VERIFY, run_id), "no bucket " * 100, NOW + 60 * round_)
+            set_back(many, Subject(Act.VERIFY, run_id), "no bucket " * 100, NOW + 60 * round_)
     most = stored(many, {}).setbacks
     assert len(most) == MAX_SETBACKS_STORED
     assert min(setback.count for setback in most.values()) >= 2
@@ -157,15 +157,15 @@ def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their
 
 def test_a_set_back_of_an_older_version_is_read_and_its_patience_restarts() -> None:
     state = state_with_instance()
-    set_back(state, Subject(What.VERIFY, RUN_ID), "SlowDown", NOW, passing=True)
+    set_back(state, Subject(Act.VERIFY, RUN_ID), "SlowDown", NOW, passing=True)
     items: dict[tuple[str, str], bytes] = {}
     stored(state, items)
     root = documents.decode(items[documents.STATE, documents.ROOT])
     root["setbacks"] = {what: setback[:3] for what, setback in root["setbacks"].items()} | {"repaint:x": [1, 0.0, ""]}
     items[documents.STATE, documents.ROOT] = documents.encode(root)
     again = read_back(1, items)
-    assert set(again.setbacks) == {Subject(What.VERIFY, RUN_ID)}  # what this version does not try is left out
-    setback = set_back(again, Subject(What.VERIFY, RUN_ID), "SlowDown", NOW + 500, passing=True)
+    assert set(again.setbacks) == {Subject(Act.VERIFY, RUN_ID)}  # what this version does not try is left out
+    setback = set_back(again, Subject(Act.VERIFY, RUN_ID), "SlowDown", NOW + 500, passing=True)
     assert (setback.count, setback.since, setback.refusals) == (2, NOW + 500, 0)
 
 

@@ -32,7 +32,7 @@ from argosy.model.journal.lines import LineType
 from argosy.model.journal.stored import ALL, CHANGES, KEPT_S, Place
 from argosy.model.journal.tasks import MOST_RANGES, indexes_of
 from argosy.model.pools import OrderNote
-from argosy.model.purchases import PurchaseChoice, Stance
+from argosy.model.purchases import PurchaseChoice, PurchaseStance
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.damage import Damage
@@ -200,7 +200,7 @@ def test_a_runs_way_to_its_end() -> None:
     run.waiting = "7 tasks wait"  # no news: only a figure differs
     state.changed_runs.add(RUN_ID)
     assert committed(state) == []
-    begun(state, [Steer(RUN_ID, PurchaseChoice(Stance.ON_DEMAND, NOW, "spot is short"))])
+    begun(state, [Steer(RUN_ID, PurchaseChoice(PurchaseStance.ON_DEMAND, NOW, "spot is short"))])
     steered = committed(state)
     assert [(each["type"], each["buys"], each["reason"]) for each in steered] == [
         ("run.steered", "on-demand", "spot is short")

@@ -16,7 +16,7 @@ import pytest
 
 from argosy.runner.job import PROGRAM, JobArchive
 from argosy.runner.objects import Objects
-from argosy.runner.unpacked import CLONED_BYTES, Unpacked
+from argosy.runner.unpacked import CLONED_BYTES, SetCache
 
 
 def archive(content: bytes) -> bytes:
@@ -53,7 +53,7 @@ def attempt(folder: Path, name: str) -> Path:
 
 
 def test_unneeded_instances_go_first_and_the_latest_wanted_ones_stay(tmp_path: Path) -> None:
-    objects, unpacked = Stored(), Unpacked(tmp_path / "unpacked", kept_bytes=2_500)
+    objects, unpacked = Stored(), SetCache(tmp_path / "unpacked", kept_bytes=2_500)
     old, newer, needed, new = (objects.add(name, name.encode() * 1_000) for name in ("a", "b", "c", "d"))
     over, busy = attempt(tmp_path, "over"), attempt(tmp_path, "busy")
     unpacked.get(old, objects, over)
@@ -71,7 +71,7 @@ def test_unneeded_instances_go_first_and_the_latest_wanted_ones_stay(tmp_path: P
 
 
 def test_what_is_needed_stays_however_much_it_is(tmp_path: Path) -> None:
-    objects, unpacked = Stored(), Unpacked(tmp_path / "unpacked", kept_bytes=1)
+    objects, unpacked = Stored(), SetCache(tmp_path / "unpacked", kept_bytes=1)
     busy = attempt(tmp_path, "busy")
     found = [unpacked.get(objects.add(name, b"x" * 100 + name.encode()), objects, busy) for name in ("a", "b", "c")]
     assert all((each / "data.bin").is_file() for each in found)
@@ -100,7 +100,7 @@ def test_whatever_an_attempt_changes_the_next_gets_the_archives_bytes(
 ) -> None:
     """shared: a set that is too large to be copied for each attempt."""
     content = b"x" * CLONED_BYTES
-    objects, unpacked = Stored(), Unpacked(tmp_path / "unpacked", lent_bytes=0 if shared else 2 * CLONED_BYTES)
+    objects, unpacked = Stored(), SetCache(tmp_path / "unpacked", lent_bytes=0 if shared else 2 * CLONED_BYTES)
     wanted, first = objects.add("a", content), attempt(tmp_path, "first")
     folder = unpacked.lend(wanted, objects, first)
     CHANGES[change](folder / "data.bin")
@@ -111,7 +111,7 @@ def test_whatever_an_attempt_changes_the_next_gets_the_archives_bytes(
 
 
 def test_byte_code_is_no_change_and_no_copy_has_two_users(tmp_path: Path) -> None:
-    objects, unpacked = Stored(), Unpacked(tmp_path / "unpacked")
+    objects, unpacked = Stored(), SetCache(tmp_path / "unpacked")
     wanted, one, two = objects.add("a", b"x"), attempt(tmp_path, "one"), attempt(tmp_path, "two")
     first, second = unpacked.lend(wanted, objects, one), unpacked.lend(wanted, objects, two)
     assert first != second

@@ -40,7 +40,7 @@ from argosy.model.events import (
 )
 from argosy.model.inbox import CancelRequest
 from argosy.model.pools import Floor
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
@@ -455,7 +455,7 @@ def test_a_run_whose_tasks_have_all_ended_no_longer_says_that_one_waits() -> Non
     told(state, task(1, "STOPPED", 3, exit_code=0))
     state.runs[RUN_ID].waiting = "waiting for ordered instances to join the cluster"
     assert decided(state, Remark) == [Remark(RUN_ID, "", unaffordable=False)]
-    told(state, NotCarriedOut("not closed: refused", about=Subject(What.CLOSE, RUN_ID)))
+    told(state, NotCarriedOut("not closed: refused", about=Subject(Act.CLOSE, RUN_ID)))
     assert (state.runs[RUN_ID].waiting, decided(state, Remark)) == ("not closed: refused", [])
 
 
@@ -553,7 +553,7 @@ def test_only_the_run_whose_tasks_wait_for_instances_says_so() -> None:
 
 def test_a_target_that_was_refused_is_set_again_after_a_pause() -> None:
     state = state_with(submitted(tasks=4), prepared(), fleet())
-    told(state, NotCarriedOut("refused", about=Subject(What.TARGET, f"{CELL}/c5.xlarge/us-east-1a")))
+    told(state, NotCarriedOut("refused", about=Subject(Act.TARGET, f"{CELL}/c5.xlarge/us-east-1a")))
     assert not decided(state, SetTarget)
     assert decided(state, SetTarget, now=NOW + 2)
 

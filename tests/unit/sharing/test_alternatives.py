@@ -7,9 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from argosy.sharing.alternatives import NO_OTHER, DealtByWays, Turn, Way, dealt_by_ways
+from argosy.sharing.alternatives import NO_OTHER, LaterRounds, Way, WayCounts, dealt_by_ways
 from argosy.sharing.columns import MOST, Columns, IntArray, Limits, Sharers
-from argosy.sharing.fill import Filled, fill
+from argosy.sharing.fill import TaskCounts, fill
 from tests.sharing_oracle import Case
 from tests.ways_oracle import WaysCase, dealt, drawn_ways
 
@@ -17,7 +17,7 @@ AT_A_TIME = 1_000
 GPU, CPU, BOTH = ((0, 1),), ((1, 1),), ((1, 1), (0, 1))
 
 
-def by_ways(given: WaysCase) -> DealtByWays:
+def by_ways(given: WaysCase) -> WayCounts:
     case, first = given.case, len(given.case.limits)
     capacity, free = zip(*case.limits, *given.further, strict=True)
     weight, parts, own = zip(*case.sharers, strict=True)
@@ -25,7 +25,7 @@ def by_ways(given: WaysCase) -> DealtByWays:
     sharer = np.array([each for each, _, _ in case.runs], dtype=np.int64)
     left = np.minimum(np.array(free, dtype=np.int64), MOST)
 
-    def deal(turn: Turn) -> Filled:
+    def deal(turn: LaterRounds) -> TaskCounts:
         has: IntArray = used.copy()
         np.add.at(has, sharer, turn.taken)
         now = np.maximum(0, left - turn.taken.sum(axis=0))

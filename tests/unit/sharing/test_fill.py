@@ -10,13 +10,13 @@ import pytest
 
 from argosy.sharing.bounds import LENT, NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import Columns, Limits, Sharers
-from argosy.sharing.fill import OPEN, Filled, fill, tasks_ahead, turns
+from argosy.sharing.fill import OPEN, TaskCounts, fill, tasks_ahead, turns
 from tests.sharing_oracle import Case, Queues, dealt, done, drawn, drawn_queues
 
 AT_A_TIME = 10_000
 
 
-def filled(case: Case) -> Filled:
+def filled(case: Case) -> TaskCounts:
     return fill(*arrays(case), *bounds(case))
 
 

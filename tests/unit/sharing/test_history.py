@@ -128,9 +128,9 @@ def test_a_level_with_a_factor_is_the_exact_fraction(seed: int) -> None:
     capacity, takes = random.randint(1, most), random.randint(0, most)
     columns = Columns.of([0], [1], [[takes]])
     sharers = Sharers.of([weight], [[0]], [parts], [times])
-    from argosy.sharing.levels import Climb
+    from argosy.sharing.levels import LevelSteps
 
-    step = int(Climb.of(columns, sharers, Limits.of([capacity], [capacity])).steps[0, 0])
+    step = int(LevelSteps.of(columns, sharers, Limits.of([capacity], [capacity])).steps[0, 0])
     assert step == min(level_of(takes * ONE_FACTOR, capacity, weight * times, parts), 1_000 << 40)
 
 

@@ -12,7 +12,7 @@ import pytest
 from argosy.sharing import victims
 from argosy.sharing.columns import MOST_FACTOR, ONE_FACTOR, Limits, Sharers
 from argosy.sharing.history import LEAST_FACTOR
-from argosy.sharing.victims import Holders, Standings, Wish, exchange
+from argosy.sharing.victims import Holders, Standings, WaitingTask, exchange
 
 MOST_EXCHANGES = 400  # of the worlds below, that end after 16 at most
 
@@ -96,7 +96,7 @@ class World:
         place, sharers, takes, loss = zip(*self.live, strict=True) if self.live else ((), (), (), ())
         free = [self.free(each) for each in range(self.instances)]
         holders = Holders(*map(np.array, (place, sharers, takes, loss, free)))
-        wish = Wish(sharer, np.array(self.shapes[sharer], dtype=np.int64))
+        wish = WaitingTask(sharer, np.array(self.shapes[sharer], dtype=np.int64))
         return exchange(wish, holders, self.standing(), everywhere) if self.live else None
 
     def start(self) -> None:
@@ -186,7 +186,7 @@ def test_a_place_where_the_task_does_not_fit_after_all_is_left_alone() -> None:
     world = two_queues((1, 1), (0, 4))
     full = np.zeros((1, 2), dtype=np.int64)
     rows = Holders(*(np.array(column) for column in zip(*world.live, strict=True)), full)
-    assert exchange(Wish(0, np.array([1, 1])), rows, world.standing(), lambda where, gone: False) is None
+    assert exchange(WaitingTask(0, np.array([1, 1])), rows, world.standing(), lambda where, gone: False) is None
 
 
 def test_what_was_used_lately_takes_no_room_from_others() -> None:

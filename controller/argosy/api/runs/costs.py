@@ -22,7 +22,7 @@ from argosy.ports import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class LiveCosts:
     """The costs until now of the live instances, by run."""
 
     pending: Mapping[int, Mapping[str, Costs]]
@@ -31,7 +31,7 @@ class Books:
     policy: Policy
 
     @classmethod
-    def of(cls, store: Store, now: float, policy: Policy) -> Books:
+    def of(cls, store: Store, now: float, policy: Policy) -> LiveCosts:
         state, run_ids = reading.cluster(store)
         needs = reading.needs_by_number(store, run_ids)
         return cls(not_charged(state, needs, now), Reserves(state, needs, now), now, policy)
@@ -67,7 +67,7 @@ def up_to_now(store: Store, records: Iterable[RunRecord], now: float, policy: Po
     listed = list(records)
     if not any(map(is_spending, listed)):
         return listed
-    books = Books.of(store, now, policy)
+    books = LiveCosts.of(store, now, policy)
     return [books.brought_up_to_now(record) if is_spending(record) else record for record in listed]
 
 

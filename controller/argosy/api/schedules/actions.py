@@ -113,7 +113,7 @@ def _delete(context: RequestContext, request: DeleteSchedule, request_id: str) -
         gone = replace(
             known, state=ScheduleState.DELETED, revision=known.revision + 1, waits=0.0, changed_at=context.now()
         )
-        beside = schedule_store.Beside()
+        beside = schedule_store.ExtraWrites()
         beside.waits(request.name, context.now(), waits=False)
         known = _written(context, gone, beside)
     context.clock.remove(request.name)
@@ -201,7 +201,7 @@ def _changed(context: RequestContext, name: str, change: Callable[[Schedule], Sc
     return _armed(context, known)
 
 
-def _written(context: RequestContext, wanted: Schedule, beside: schedule_store.Beside | None = None) -> Schedule:
+def _written(context: RequestContext, wanted: Schedule, beside: schedule_store.ExtraWrites | None = None) -> Schedule:
     try:
         return schedule_store.write(context.store, wanted, context.now(), beside)
     except AlreadyExists as fault:

@@ -19,7 +19,7 @@ from argosy.api.request_context import RequestContext
 from argosy.api.runs import cancellations
 from argosy.api.runs.submission import NewRun, admitted, new_run
 from argosy.api.schedules import store as schedule_store
-from argosy.api.schedules.store import Beside
+from argosy.api.schedules.store import ExtraWrites
 from argosy.model.schedules.record import TO_BE_SEEN, Fire, FireVerdict, Overlap, Schedule, ScheduleState
 from argosy.model.stored.damage import FAULTS, UNREADABLE
 from argosy.model.stored.run_record import RunRecord
@@ -32,7 +32,7 @@ EVENT = "Schedule Missed"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class UndecidedTime:
     """A time of a schedule without a verdict. open_runs: ids of its runs that have not ended."""
 
     schedule: Schedule
@@ -57,7 +57,7 @@ def fire(context: RequestContext, name: str, time: float, request_id: str) -> Fi
             _finish(context, name, known, request_id)
             return known
         with suppress(AlreadyExists):
-            decided = _decide(context, Asked(schedule, time, now, open_runs(context, schedule)), attempt)
+            decided = _decide(context, UndecidedTime(schedule, time, now, open_runs(context, schedule)), attempt)
             _finish(context, name, decided, request_id)
             return decided
     raise _busy(name)
@@ -73,7 +73,7 @@ def release(context: RequestContext, name: str, ended: Sequence[str], request_id
         if set(open_runs(context, schedule)) - set(ended):
             return None
         with suppress(AlreadyExists):
-            decided = _start(context, Asked(schedule, schedule.waits, context.now(), ()), attempt, waited=True)
+            decided = _start(context, UndecidedTime(schedule, schedule.waits, context.now(), ()), attempt, waited=True)
             _finish(context, name, decided, request_id)
             return decided
     raise _busy(name)
@@ -90,7 +90,7 @@ def start_now(context: RequestContext, schedule: Schedule, token: str) -> str:
     fire = Fire(float(int(now)), now, FireVerdict.RAN, run.run_id, by_hand=True)
     open_now = (*open_runs(context, schedule), run.run_id)
     known = replace(schedule.with_fire(fire), runs=open_now)
-    schedule_store.write(context.store, known, now, Beside(items=dict(run.items), expires_at=dict(run.expires_at)))
+    schedule_store.write(context.store, known, now, ExtraWrites(items=dict(run.items), expires_at=dict(run.expires_at)))
     context.wake.controller()
     return run.run_id
 
@@ -125,7 +125,7 @@ def _readable(context: RequestContext, run_id: str) -> RunRecord | None:
     return None
 
 
-def _decide(context: RequestContext, asked: Asked, attempt: int) -> Fire:
+def _decide(context: RequestContext, asked: UndecidedTime, attempt: int) -> Fire:
     """Raises AlreadyExists when another delivery was first."""
     schedule, late_s = asked.schedule, asked.now - asked.time
     if schedule.state is ScheduleState.PAUSED:
@@ -142,20 +142,20 @@ def _decide(context: RequestContext, asked: Asked, attempt: int) -> Fire:
     return _start(context, asked, attempt)
 
 
-def _queue(context: RequestContext, asked: Asked) -> Fire:
+def _queue(context: RequestContext, asked: UndecidedTime) -> Fire:
     if asked.schedule.waits:
         return _store(
             context, asked, asked.verdict(FireVerdict.SKIPPED, "another firing is already waiting", asked.open_runs[-1])
         )
-    beside = Beside()
+    beside = ExtraWrites()
     beside.waits(asked.schedule.name, asked.now, waits=True)
     queued = asked.verdict(FireVerdict.QUEUED, "waits for the previous run to end", asked.open_runs[-1])
     return _store(context, replace(asked, schedule=replace(asked.schedule, waits=asked.time)), queued, beside)
 
 
-def _start(context: RequestContext, asked: Asked, attempt: int, *, waited: bool = False) -> Fire:
+def _start(context: RequestContext, asked: UndecidedTime, attempt: int, *, waited: bool = False) -> Fire:
     """Start the run, or store the faults that prevent it. waited: the run was queued."""
-    schedule, beside = asked.schedule, Beside()
+    schedule, beside = asked.schedule, ExtraWrites()
     if waited:
         asked = replace(asked, schedule=replace(schedule, waits=0.0))
         beside.waits(schedule.name, asked.now, waits=False)
@@ -168,22 +168,22 @@ def _start(context: RequestContext, asked: Asked, attempt: int, *, waited: bool 
     return _store(context, asked, _ran(asked, run), _with_run(beside, run), again=waited)
 
 
-def _ran(asked: Asked, run: NewRun) -> Fire:
+def _ran(asked: UndecidedTime, run: NewRun) -> Fire:
     replaces = asked.open_runs if asked.schedule.overlap is Overlap.REPLACE else ()
     return replace(asked.verdict(FireVerdict.RAN, in_the_way=run.run_id), replaces=replaces)
 
 
-def _with_run(beside: Beside, run: NewRun) -> Beside:
+def _with_run(beside: ExtraWrites, run: NewRun) -> ExtraWrites:
     beside.items |= run.items
     beside.expires_at |= run.expires_at
     return beside
 
 
 def _store(
-    context: RequestContext, asked: Asked, fire: Fire, beside: Beside | None = None, *, again: bool = False
+    context: RequestContext, asked: UndecidedTime, fire: Fire, beside: ExtraWrites | None = None, *, again: bool = False
 ) -> Fire:
     """Raises AlreadyExists when another delivery was first."""
-    schedule, beside = replace(asked.schedule, runs=asked.open_runs), beside or Beside()
+    schedule, beside = replace(asked.schedule, runs=asked.open_runs), beside or ExtraWrites()
     beside.decided(schedule.name, fire, again=again)
     missed, seen_until = _missed(context, asked)
     for each in missed:
@@ -194,7 +194,7 @@ def _store(
     return fire
 
 
-def _missed(context: RequestContext, asked: Asked) -> tuple[list[Fire], float]:
+def _missed(context: RequestContext, asked: UndecidedTime) -> tuple[list[Fire], float]:
     """Earlier times that were not delivered in time, and the time until which every time now has a verdict. Times that
     are not too late yet may still be delivered."""
     schedule = asked.schedule

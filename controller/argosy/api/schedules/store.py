@@ -45,7 +45,7 @@ def fires_known(store: Store, name: str, times: list[float]) -> set[float]:
 
 
 @dataclass(slots=True)
-class Beside:
+class ExtraWrites:
     """What is written together with a schedule: `items` only if none of them exists."""
 
     items: dict[Key, bytes] = field(default_factory=dict)
@@ -64,9 +64,9 @@ class Beside:
         self.expires_at[WAITING, name] = now + KEPT_S
 
 
-def write(store: Store, schedule: Schedule, now: float, beside: Beside | None = None) -> Schedule:
+def write(store: Store, schedule: Schedule, now: float, beside: ExtraWrites | None = None) -> Schedule:
     """Store the next version, if the version that it was made from is still the last. Raises AlreadyExists."""
-    beside = beside or Beside()
+    beside = beside or ExtraWrites()
     known = replace(schedule, version=schedule.version + 1)
     mark, key = (WRITTEN, f"{known.name}#{known.version:010}"), (SCHEDULES, known.name)
     expires_at = {**beside.expires_at, mark: now + MARK_KEPT_S}

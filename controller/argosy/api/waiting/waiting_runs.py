@@ -22,7 +22,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.explain import ever_fits
 from argosy.placement.supply import Supply
 from argosy.scheduler.buying.budget import is_about_money
-from argosy.scheduler.supply.roster import Lineup, Roster
+from argosy.scheduler.supply.roster import PlacementRows, Roster
 from argosy.scheduler.turns.asks import batch_of, shunned_by
 from argosy.scheduler.turns.caps import vcpus_left
 from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
@@ -82,7 +82,7 @@ def waiting_runs(moment: Moment, run: Run, batch: Batch, bought: Offer | None, e
 class _Cluster:
     """The instances at one time, and the tasks that they could take."""
 
-    def __init__(self, moment: Moment, lineup: Lineup, bought: Offer | None, everywhere: bool) -> None:
+    def __init__(self, moment: Moment, lineup: PlacementRows, bought: Offer | None, everywhere: bool) -> None:
         self._moment, self._lineup, self._everywhere = moment, lineup, everywhere
         self._bought = Supply.of([hypothetical(bought, 0)] if bought else [])
         self._shunned = shunned_by(moment.state)

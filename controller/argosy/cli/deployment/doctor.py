@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Extent:
+class DoctorOptions:
     """How far the doctor goes beyond reading the account and the deployment."""
 
     fix: Annotated[bool, typer.Option("--fix", help="Create missing service-linked roles, which are free.")] = False
@@ -53,7 +53,7 @@ _Cells = Annotated[
 _Settings = Annotated[str | None, typer.Option(hidden=True, help="Settings that `make deploy` will deploy, as JSON.")]
 
 
-def doctor(session: Session, extent: Extent, *, cells: _Cells = None, settings: _Settings = None) -> None:
+def doctor(session: Session, extent: DoctorOptions, *, cells: _Cells = None, settings: _Settings = None) -> None:
     """What is missing for a deployment, and what to type. Exits 3 when something is wrong."""
     from argosy.cli.deployment.checks import run_checks
     from argosy.cli.deployment.probe import probe

@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Baking:
+class BakeOptions:
     """Which instances boot with the image."""
 
     types: Annotated[
@@ -49,7 +49,7 @@ class Baking:
 def bake(
     session: Session,
     image: Annotated[str, typer.Argument(metavar="IMAGE", help="As a run spec names it.")],
-    which: Baking,
+    which: BakeOptions,
 ) -> None:
     """Make an AMI with an image in it, one for each kind (cpu, gpu, ARM) among the types."""
     from argosy.client.baking.bake import BakeOrder, bake_all

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class AttemptOptions:
     """The filters of a run's attempts; an attempt passes all of them."""
 
     task: Annotated[int | None, typer.Option("--task", min=0, help="Only attempts of this task.")] = None
@@ -48,7 +48,7 @@ class Chosen:
 def attempts(
     session: Session,
     run: RunId,
-    which: Chosen,
+    which: AttemptOptions,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many, the latest.")] = 1000,
 ) -> None:
     """A run's attempts that all filters choose, the last to end last."""

@@ -20,7 +20,7 @@ View = Mapping[str, Any]
 MOST_RUNS = 50  # runs of an environment that are added up
 
 
-class By(StrEnum):
+class Grouping(StrEnum):
     """The grouping of the table."""
 
     POOL = "pool"
@@ -36,9 +36,9 @@ def cost(
     session: Session,
     run: RunsOf,
     by: Annotated[
-        By,
+        Grouping,
         typer.Option("--by", help="pool: where it was spent; waste: what it was spent on; line: as AWS bills it."),
-    ] = By.WASTE,
+    ] = Grouping.WASTE,
     html: HtmlFile = None,
 ) -> None:
     """What a run or an environment has cost, where and for what."""
@@ -57,8 +57,8 @@ def cost(
     if not view["cost"]["byPool"]:
         session.console.print("No instance has run its tasks yet.")
         return
-    session.console.print({By.POOL: by_pool, By.WASTE: by_waste, By.LINE: by_line}[by](view))
-    if by is not By.LINE:
+    session.console.print({Grouping.POOL: by_pool, Grouping.WASTE: by_waste, Grouping.LINE: by_line}[by](view))
+    if by is not Grouping.LINE:
         session.console.print(beyond(view), style="dim")
     for line in of_programs(view):
         session.console.print(line)
@@ -69,7 +69,7 @@ def cost(
         session.console.print(f"{len(meant.ids) - len(views):,} older runs of {run} are left out", style="dim")
     if caps := figures.caps(view):
         session.console.print(f"limits: {caps}")
-    other = {By.POOL: By.LINE, By.WASTE: By.POOL, By.LINE: By.WASTE}[by]
+    other = {Grouping.POOL: Grouping.LINE, Grouping.WASTE: Grouping.POOL, Grouping.LINE: Grouping.WASTE}[by]
     session.console.print(f"next: {session.again(f'cost {run} --by {other}')}", style="dim")
 
 

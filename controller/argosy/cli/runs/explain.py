@@ -54,7 +54,7 @@ def explain(
 
 
 def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, Any]:
-    from argosy.client.recorded import S3Shelf  # these load the placement engine: only --at needs it
+    from argosy.client.recorded import S3Segments  # these load the placement engine: only --at needs it
     from argosy.replay.chains import NotRecorded
     from argosy.replay.why import why
 
@@ -62,7 +62,7 @@ def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, A
         when = moment(at, session.tools.now())
         if when > session.tools.now():
             raise ValueError(f"{at} is in the future, and only past decisions can be explained")
-        shelf = S3Shelf(session.client("s3"), session.deployment.bucket)
+        shelf = S3Segments(session.client("s3"), session.deployment.bucket)
         reply = why(shelf, run, index, when)
         if index is not None and reply["placement"] is None and (ended := _launched_before(session, run, index, when)):
             earlier = why(shelf, run, index, ended)

@@ -22,14 +22,14 @@ from argosy.cli.typed_values import past_moment
 from argosy.client.errors import error_code
 from argosy.client.logs import LogStream, find_streams, stream_of
 from argosy.client.progress import TERMINAL
-from argosy.client.run_names import RunsMeant, runs_meant
+from argosy.client.run_names import NamedRuns, runs_meant
 from argosy.figures.markup import visible
 
 Event = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class LineFilter:
     """The choice of lines. since: epoch seconds, 0 = all; last: how many matching lines of each stream at most, 0 =
     all."""
 
@@ -62,7 +62,7 @@ def _lines(stream: LogStream, page: list[Event]) -> list[_Line]:
 class LinePrinter:
     """Prints new lines of streams."""
 
-    def __init__(self, session: Session, lines: Lines, labels: bool) -> None:
+    def __init__(self, session: Session, lines: LineFilter, labels: bool) -> None:
         self._session, self._lines, self._labels = session, lines, labels
         self.printed = 0  # lines
         self.kept: list[dict[str, Any]] = []  # lines of one document with --json
@@ -161,7 +161,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class Which:
+class LogOptions:
     """The tasks whose lines are shown."""
 
     task: Annotated[int | None, typer.Option("--task", min=0, help="Only this task. [default: all tasks]")] = None
@@ -179,10 +179,10 @@ class Filter:
     since: Annotated[str | None, typer.Option("--since", help="Only lines since: 90s, 10m, 2h, 1d, or a time.")] = None
     grep: Annotated[str | None, typer.Option("--grep", metavar="RE", help="Only lines that match.")] = None
 
-    def lines(self, now: float) -> Lines:
+    def lines(self, now: float) -> LineFilter:
         """Raises CliError."""
         since = past_moment(self.since, now) if self.since else 0.0
-        return Lines(since, self.tail or 0, None if self.grep is None else _compiled(self.grep))
+        return LineFilter(since, self.tail or 0, None if self.grep is None else _compiled(self.grep))
 
 
 def _compiled(text: str) -> Any:
@@ -202,7 +202,7 @@ def _compiled(text: str) -> Any:
 def logs(
     session: Session,
     run: RunsOf,
-    which: Which,
+    which: LogOptions,
     lines: Filter,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Continue until the task or the run has ended.")
@@ -235,7 +235,7 @@ def logs(
         raise _nothing(session, run, look)
 
 
-def _look(session: Session, meant: RunsMeant, which: Which) -> _Task | _Tasks | _Environment:
+def _look(session: Session, meant: NamedRuns, which: LogOptions) -> _Task | _Tasks | _Environment:
     if which.task is not None:
         return _Task(session, meant.ids[0], which)
     if meant.environment:
@@ -246,7 +246,7 @@ def _look(session: Session, meant: RunsMeant, which: Which) -> _Task | _Tasks | 
 class _Task:
     """The streams of one task, from DescribeTask."""
 
-    def __init__(self, session: Session, run: str, which: Which) -> None:
+    def __init__(self, session: Session, run: str, which: LogOptions) -> None:
         self._session, self._run, self._which = session, run, which
         self.streams: Streams = {}
         self.started = self.ended = False

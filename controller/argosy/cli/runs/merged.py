@@ -14,7 +14,7 @@ from argosy.cli.outside_text import say
 from argosy.cli.problems import RUN_FAILED, CliError
 from argosy.cli.session import Session
 from argosy.client.results.files import whole_file
-from argosy.client.results.merge import Merged, UnreadablePart, parts_of_run, write_rows
+from argosy.client.results.merge import MergeResult, UnreadablePart, parts_of_run, write_rows
 from argosy.model.wording import first_of
 
 FORMATS = ("jsonl", "csv")
@@ -26,7 +26,7 @@ def merge(session: Session, view: Mapping[str, Any], form: str, target: str | No
     if form not in FORMATS:
         raise CliError(f"--format is {' or '.join(FORMATS)}, not {form}.")
     name = target or f"{view['runId']}.{form}"
-    merged = Merged(skips_bad=partial)
+    merged = MergeResult(skips_bad=partial)
 
     def write(file: IO[bytes]) -> None:
         s3 = session.client("s3")
@@ -83,7 +83,7 @@ def _unreadable(session: Session, view: Mapping[str, Any], fault: UnreadablePart
     return CliError(fault.message, next_step=step, details=fault.details, exit_code=RUN_FAILED)
 
 
-def _incomplete(session: Session, view: Mapping[str, Any], merged: Merged) -> CliError:
+def _incomplete(session: Session, view: Mapping[str, Any], merged: MergeResult) -> CliError:
     total = view["tasks"]["total"]
     run = view["runId"]
     return CliError(
@@ -96,12 +96,12 @@ def _incomplete(session: Session, view: Mapping[str, Any], merged: Merged) -> Cl
     )
 
 
-def _missing(merged: Merged) -> list[str]:
+def _missing(merged: MergeResult) -> list[str]:
     lines = [f"task {index}: {why}" for index, why in sorted(merged.missing)]
     return first_of(lines, NAMED, merged.missing_count)
 
 
-def _told(view: Mapping[str, Any], merged: Merged, name: str, size: int) -> Iterator[str]:
+def _told(view: Mapping[str, Any], merged: MergeResult, name: str, size: int) -> Iterator[str]:
     tasks = f"{merged.parts:,} of {view['tasks']['total']:,} tasks"
     yield f"{view['runId']} {view['status']}: {figures.counted(merged.rows, 'row')} of {tasks}, {figures.size(size)}"
     if merged.missing_count:
@@ -115,7 +115,7 @@ def _run(view: Mapping[str, Any]) -> dict[str, Any]:
     return {key: view[key] for key in ("runId", "status", "output")}
 
 
-def _tasks(view: Mapping[str, Any], merged: Merged) -> dict[str, Any]:
+def _tasks(view: Mapping[str, Any], merged: MergeResult) -> dict[str, Any]:
     counts = {"total": view["tasks"]["total"], "merged": merged.parts, "missing": merged.missing_count}
     missing = [{"index": index, "why": why} for index, why in sorted(merged.missing)]
     return {"tasks": counts, "missing": missing}

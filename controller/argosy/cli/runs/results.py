@@ -16,7 +16,7 @@ from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
 from argosy.cli.session import Session
 from argosy.client.progress import TERMINAL
-from argosy.client.results.files import Downloaded, ResultFile, by_task, download, result_files
+from argosy.client.results.files import DownloadCounts, ResultFile, by_task, download, result_files
 from argosy.client.results.manifest import NoManifest
 
 # In a folder that is made for results: the next `argosy run` in the folder above need not upload them.
@@ -24,7 +24,7 @@ NOT_UPLOADED = "# results: argosy run leaves them out\n*\n"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ResultOptions:
     """What to do with the results: copy them, merge them, or only list them."""
 
     out: Annotated[
@@ -58,7 +58,7 @@ def register(app: typer.Typer) -> None:
     command(app, "results", panel=panels.RUNS)(results)
 
 
-def results(session: Session, run: RunId, wanted: Wanted) -> None:
+def results(session: Session, run: RunId, wanted: ResultOptions) -> None:
     """Where a run's results are; copies them here, or merges them."""
     _check(session, wanted)
     view = session.api.describe(run)
@@ -84,7 +84,7 @@ def results(session: Session, run: RunId, wanted: Wanted) -> None:
         raise
 
 
-def _check(session: Session, wanted: Wanted) -> None:
+def _check(session: Session, wanted: ResultOptions) -> None:
     if not wanted.merge and (wanted.form or wanted.output):
         raise CliError("--format and --output need --merge.", next_step="add --merge")
     if wanted.merge and (wanted.out or wanted.download):
@@ -119,7 +119,7 @@ def copy_results(session: Session, view: Any, folder: Path | None, partial: bool
         session.console.print(_said_of(done, folder))
 
 
-def _copied(s3: Any, files: Sequence[ResultFile], folder: Path, manifest: Any) -> Downloaded:
+def _copied(s3: Any, files: Sequence[ResultFile], folder: Path, manifest: Any) -> DownloadCounts:
     is_new = not folder.exists()
     done = download(s3, files, folder)
     if is_new:
@@ -129,7 +129,7 @@ def _copied(s3: Any, files: Sequence[ResultFile], folder: Path, manifest: Any) -
     return done
 
 
-def _said_of(done: Downloaded, folder: Path) -> str:
+def _said_of(done: DownloadCounts, folder: Path) -> str:
     there = len(done.files) - done.copied
     before = f"; {figures.counted(there, 'file')} there already" if there else ""
     named = f"{folder / done.files[0].path}{', ...' if len(done.files) > 1 else ''}"

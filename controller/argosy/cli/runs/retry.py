@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 @dataclass(frozen=True)
-class TriedAgain:
+class RetryOptions:
     """Which tasks run again."""
 
     failed: Annotated[bool, typer.Option("--failed", help="Run its failed tasks again.")] = False
@@ -45,7 +45,7 @@ class TriedAgain:
 
 
 @dataclass(frozen=True)
-class WithMore:
+class LimitOptions:
     """The run's limits from now on."""
 
     budget: Annotated[
@@ -74,8 +74,8 @@ class WithMore:
 def retry(
     session: Session,
     run: RunId,
-    chosen: TriedAgain,
-    more: WithMore,
+    chosen: RetryOptions,
+    more: LimitOptions,
     client_token: Annotated[
         str | None, typer.Option("--client-token", help="A second request with the same token does not retry again.")
     ] = None,

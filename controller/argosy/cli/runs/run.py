@@ -25,7 +25,7 @@ from argosy.cli.outside_text import say
 from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import OK, RUN_FAILED, CliError, reported
 from argosy.cli.runs.packed import packed
-from argosy.cli.runs.run_spec import Belongings, Split, Terms, spec_of
+from argosy.cli.runs.run_spec import FileOptions, SplitOptions, Terms, spec_of
 from argosy.cli.runs.submission import announce, foreseen, sent, with_warnings
 from argosy.cli.session import Session
 
@@ -134,7 +134,7 @@ Arguments = Annotated[
 
 
 @dataclass(frozen=True)
-class Ending:
+class EndOptions:
     """What happens with the run and its results."""
 
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait for the end.")] = False
@@ -161,10 +161,10 @@ def register(app: typer.Typer) -> None:
 def run(
     session: Session,
     program: Program,
-    split: Split,
-    surroundings: Belongings,
+    split: SplitOptions,
+    surroundings: FileOptions,
     terms: Terms,
-    ending: Ending,
+    ending: EndOptions,
     arguments: Arguments = None,
 ) -> None:
     """Run your own program: it is uploaded, run and followed. Its own options come last, behind -- if in doubt."""
@@ -185,7 +185,7 @@ def run(
         _submit(session, spec, ending, only)
 
 
-def _check(session: Session, ending: Ending, result: str | None) -> None:
+def _check(session: Session, ending: EndOptions, result: str | None) -> None:
     if ending.detach and ending.wants_results:
         raise CliError("--detach does not wait for results: leave out --detach, or --merge and --out.")
     if result == "none" and ending.wants_results:
@@ -273,7 +273,7 @@ def _checked(call: Any, spec: Any) -> Any:
         raise RunRefused([(fault.path, fault.message) for fault in refusal.faults]) from refusal
 
 
-def _submit(session: Session, spec: dict[str, Any], ending: Ending, only: Mapping[str, Sequence[str]]) -> None:
+def _submit(session: Session, spec: dict[str, Any], ending: EndOptions, only: Mapping[str, Sequence[str]]) -> None:
     """Raises typer.Exit. Rows are alone on standard output: everything else then goes to standard error."""
     with session.one_document(_together):
         with redirect_stdout(sys.stderr) if ending.merge == "-" else nullcontext():
@@ -284,7 +284,7 @@ def _submit(session: Session, spec: dict[str, Any], ending: Ending, only: Mappin
 
 
 def _to_its_end(
-    session: Session, spec: dict[str, Any], ending: Ending, only: Mapping[str, Sequence[str]]
+    session: Session, spec: dict[str, Any], ending: EndOptions, only: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Any] | None:
     """The run's last view; None if the command does not wait for it. only: as for a Packer."""
     words = spec["run"]
@@ -322,7 +322,7 @@ def _with_items_in_s3(session: Session, spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "array": {**array, "itemsFrom": put(session.access, text, ".jsonl")}}
 
 
-def _deliver(session: Session, view: Mapping[str, Any], ending: Ending) -> None:
+def _deliver(session: Session, view: Mapping[str, Any], ending: EndOptions) -> None:
     """The results, merged or copied, as requested."""
     if ending.merge is not None:
         from argosy.cli.runs.merged import merge

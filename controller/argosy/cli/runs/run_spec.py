@@ -16,7 +16,7 @@ from argosy.cli.runs.own_program import OwnProgram, own_program
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitOptions:
     """How the run is split into tasks."""
 
     span: Annotated[
@@ -43,7 +43,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Belongings:
+class FileOptions:
     """The program's inputs in its container, and its results."""
 
     packages: Annotated[
@@ -84,7 +84,7 @@ class Terms:
 
 
 def spec_of(
-    program: str, arguments: Sequence[str], split: Split, surroundings: Belongings, terms: Terms
+    program: str, arguments: Sequence[str], split: SplitOptions, surroundings: FileOptions, terms: Terms
 ) -> dict[str, Any]:
     """The unchecked spec. Raises CliError for words that make no valid spec, such as a program that does not exist."""
     meant = own_program(program, arguments, surroundings.upload)
@@ -97,7 +97,7 @@ def spec_of(
     }
 
 
-def _of_program(meant: OwnProgram, given: Belongings) -> dict[str, Any]:
+def _of_program(meant: OwnProgram, given: FileOptions) -> dict[str, Any]:
     container: dict[str, Any] = {"image": given.image} if given.image else {}
     if given.environment:
         container["environment"] = dict(_variable(each) for each in given.environment)
@@ -141,7 +141,7 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _array(split: Split) -> dict[str, Any]:
+def _array(split: SplitOptions) -> dict[str, Any]:
     if split.each is not None and (split.items or split.span or split.size):
         raise CliError("--input-each makes a task per file: leave out --items, --range and --size.")
     if split.items is not None:

@@ -13,7 +13,7 @@ from argosy.cli.runs.event_sentences import changes_in_words
 from argosy.cli.tables import PlainTable, facts_grid
 from argosy.client import task_use
 from argosy.client.checkpoints import SavedCheckpoint
-from argosy.client.failures import FailuresAlike
+from argosy.client.failures import AlikeAttempts
 from argosy.client.gpu_use import MeasuredUse, advice, sentence
 from argosy.client.measured import MeasuredAttempt
 from argosy.client.progress import TERMINAL
@@ -174,7 +174,7 @@ def checkpoint_table(saved: Sequence[SavedCheckpoint], now: float) -> PlainTable
 EXIT_WORDS = {64: "64: invalid input, never retried", 75: "75: temporary fault, retried"}
 
 
-def failure_lines(kinds: Sequence[FailuresAlike], most: int = KINDS_SHOWN) -> list[PlainText]:
+def failure_lines(kinds: Sequence[AlikeAttempts], most: int = KINDS_SHOWN) -> list[PlainText]:
     """`12 attempts of tasks 3 to 40: exit 139: SIGSEGV: a segmentation fault`, and the last output of one of them."""
     lines = []
     for kind in kinds[:most]:
@@ -187,7 +187,7 @@ def failure_lines(kinds: Sequence[FailuresAlike], most: int = KINDS_SHOWN) -> li
     return lines
 
 
-def exit_words(kinds: Sequence[FailuresAlike]) -> str:
+def exit_words(kinds: Sequence[AlikeAttempts]) -> str:
     """The meaning of those exit codes that Argosy's own images use; empty when there are none."""
     codes = {kind.exit_code for kind in kinds}
     known = [words for code, words in EXIT_WORDS.items() if code in codes]

@@ -64,7 +64,7 @@ ScheduleArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of t
 
 
 @dataclass(frozen=True)
-class Times:
+class TimeOptions:
     """When the schedule fires: one of the three, and its time zone."""
 
     cron: Annotated[
@@ -92,7 +92,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class OverlapRules:
+class OverlapOptions:
     """What to do with a time that comes due."""
 
     overlap: Annotated[
@@ -133,8 +133,8 @@ def register(app: typer.Typer) -> None:
 def create(
     session: Session,
     name: ScheduleArgument,
-    times: Times,
-    rules: OverlapRules,
+    times: TimeOptions,
+    rules: OverlapOptions,
     changes: SpecChanges,
     spec: _Spec = None,
 ) -> None:
@@ -151,8 +151,8 @@ def create(
 def update(
     session: Session,
     name: ScheduleArgument,
-    times: Times,
-    rules: OverlapRules,
+    times: TimeOptions,
+    rules: OverlapOptions,
     changes: SpecChanges,
     spec: _Spec = None,
     revision: Annotated[

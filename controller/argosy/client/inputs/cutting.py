@@ -20,7 +20,7 @@ _FACTORS = tuple(np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4
 _BLOCK_BYTES = 256 * 1024  # that are looked at together: more of them do not stay in the processor's cache
 
 
-class Cutter:
+class Chunker:
     """Takes bytes in any pieces, and gives chunks that depend on the whole stream alone."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Cutter:
 
 def chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The chunks of a stream in memory."""
-    cutter = Cutter()
+    cutter = Chunker()
     for piece in pieces:
         for begin in range(0, len(piece), MOST_BYTES):
             part = piece[begin : begin + MOST_BYTES]

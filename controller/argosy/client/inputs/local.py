@@ -6,19 +6,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from argosy.client.inputs.upload import Uploaded
+from argosy.client.inputs.upload import Upload
 from argosy.client.packing.folder import mib
 from argosy.spec.program import is_local_input, listed_inputs
 
 _TOKEN = re.compile(r"(?<!\$)\$\{")
 
 
-def with_addresses(inputs: Sequence[str], upload: Callable[[str], Uploaded]) -> list[str]:
+def with_addresses(inputs: Sequence[str], upload: Callable[[str], Upload]) -> list[str]:
     """What is sent. upload: of a path, called once for each.
 
     `./images/${item}` uploads `./images/`, and each task reads the file that it names.
     """
-    done: dict[str, Uploaded] = {}
+    done: dict[str, Upload] = {}
     addresses = []
     for text in inputs:
         path, rest = split_input(text) if is_local_input(text) else ("", text)
@@ -40,7 +40,7 @@ def split_input(text: str) -> tuple[str, str]:
     return text[:begin].replace("$${", "${") or ".", text[begin:]
 
 
-def said_of(path: str, done: Uploaded) -> str:
+def said_of(path: str, done: Upload) -> str:
     """What was uploaded, for people."""
     count = len(done.folder.files)
     files = f"{count:,} file{'' if count == 1 else 's'}, {mib(done.folder.size)}"

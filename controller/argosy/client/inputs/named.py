@@ -11,7 +11,7 @@ from typing import Any
 
 from argosy.client.access import Access
 from argosy.client.errors import InvalidInput, error_code
-from argosy.client.inputs.upload import AT_ONCE, ChunkStore, Uploaded
+from argosy.client.inputs.upload import AT_ONCE, ChunkStore, Upload
 from argosy.client.packing.upload import ABSENT, explained
 from argosy.layout import INPUTS, split_s3
 from argosy.model.input_folder import InputFolder, read_folder
@@ -40,7 +40,7 @@ class NamedFolders:
         self._s3, self._bucket = access.client("s3"), access.deployment.bucket
         self._days = access.deployment.input_days
 
-    def put(self, name: str, done: Uploaded) -> None:
+    def put(self, name: str, done: Upload) -> None:
         """From now on the name stands for this folder."""
         body = json.dumps({"uri": done.uri, "files": len(done.folder.files), "bytes": done.folder.size})
         with explained(self._bucket):
@@ -60,7 +60,7 @@ class NamedFolders:
             self._s3.delete_object(Bucket=self._bucket, Key=_key(name))
         return found
 
-    def uploaded(self, name: str, prefix: str) -> Uploaded:
+    def uploaded(self, name: str, prefix: str) -> Upload:
         """The folder, ready to be an input, with its time to stay beginning now. prefix: INPUTS or KEPT."""
         found = self._found(name, f"There is no file or folder {name} here, and no uploaded folder has this name.")
         target = ChunkStore.of(self._access, prefix)
@@ -68,8 +68,8 @@ class NamedFolders:
         uri = f"s3://{self._bucket}/{prefix}folders/{digest}/"
         if (folder := target.read(uri)) is None:
             folder = self._copied(name, found.uri, target)
-        done = Uploaded(uri, folder, 0)
-        self.put(name, done if prefix == INPUTS else Uploaded(found.uri, folder, 0))
+        done = Upload(uri, folder, 0)
+        self.put(name, done if prefix == INPUTS else Upload(found.uri, folder, 0))
         return done
 
     def _copied(self, name: str, uri: str, target: ChunkStore) -> InputFolder:

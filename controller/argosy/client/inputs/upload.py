@@ -29,14 +29,14 @@ from argosy.layout import INPUTS, KEPT, split_s3
 from argosy.model.input_folder import ADDRESS, InputFolder, folder_of, read_folder
 
 if TYPE_CHECKING:
-    from argosy.client.inputs.cutting import Cutter
+    from argosy.client.inputs.cutting import Chunker
 
 AT_ONCE = 16  # chunks on their way
 _WAITING = 32  # chunks in memory
 
 
 @dataclass(frozen=True, slots=True)
-class Uploaded:
+class Upload:
     """A folder in S3. uri: as an input names it, ending in a slash. sent: bytes that were not there yet."""
 
     uri: str
@@ -122,7 +122,7 @@ class ChunkStore:
 
 def upload_folder(
     access: Access, path: Path, progress: Progress = quiet, prefix: str = INPUTS, only: Collection[str] | None = None
-) -> Uploaded:
+) -> Upload:
     """Uploads what S3 lacks of a folder, or of a file. progress: bytes looked at, and bytes in all. only: names of
     files; None = all, and links and empty folders.
 
@@ -134,7 +134,7 @@ def upload_folder(
     return upload_entries(access, path, entries, progress, prefix)
 
 
-def upload_entries(access: Access, path: Path, entries: Sequence[Entry], progress: Progress, prefix: str) -> Uploaded:
+def upload_entries(access: Access, path: Path, entries: Sequence[Entry], progress: Progress, prefix: str) -> Upload:
     """`upload_folder` with these files, links and folders, sorted by name. A folder that has others needs no entry."""
     store = ChunkStore.of(access, prefix)
     memory = _Memory(path, f"{store.bucket}/{prefix}")
@@ -150,7 +150,7 @@ def upload_entries(access: Access, path: Path, entries: Sequence[Entry], progres
     )
     uri = store.write(folder)
     memory.keep(uri)
-    return Uploaded(uri, folder, store.sent)
+    return Upload(uri, folder, store.sent)
 
 
 def _empty_folders(entries: Sequence[Entry]) -> Iterator[str]:
@@ -177,16 +177,16 @@ def _sent(store: ChunkStore, chunks: Iterable[bytes], progress: Progress, total:
 
 
 def _chunks_of(entries: Iterable[Entry]) -> Iterator[bytes]:
-    from argosy.client.inputs.cutting import Cutter  # numpy takes 0.1 s, and most programs are small
+    from argosy.client.inputs.cutting import Chunker  # numpy takes 0.1 s, and most programs are small
 
-    cutter = Cutter()
+    cutter = Chunker()
     for entry in entries:
         if entry.is_file and entry.size:
             yield from _chunks_with(cutter, entry)
     yield from cutter.rest()
 
 
-def _chunks_with(cutter: Cutter, entry: Entry) -> Iterator[bytes]:
+def _chunks_with(cutter: Chunker, entry: Entry) -> Iterator[bytes]:
     try:
         with open(entry.path, "rb", buffering=0) as file:
             before, read = os.fstat(file.fileno()), 0

@@ -20,7 +20,7 @@ from argosy.client.access import Access
 from argosy.client.errors import InvalidInput
 from argosy.client.inputs.local import said_of, with_addresses
 from argosy.client.inputs.named import NamedFolders, is_name
-from argosy.client.inputs.upload import Uploaded, upload_entries, upload_folder
+from argosy.client.inputs.upload import Upload, upload_entries, upload_folder
 from argosy.client.packing.archive import Parcel, pack_folder
 from argosy.client.packing.folder import ChangedMeanwhile, Entry, left_out, mib, packed_entries, written_here
 from argosy.client.packing.upload import Progress, put, put_files, quiet, total_size, uri_of
@@ -79,7 +79,7 @@ class Packer:
         job = json.dumps(job_document(placed, spec.get("setup")), sort_keys=True, separators=(",", ":"))
         return {**unpacked(spec), "job": put(access, job.encode(), ".json", "jobs")}
 
-    def _uploaded(self, base: Path, access: Access, path: str) -> Uploaded:
+    def _uploaded(self, base: Path, access: Access, path: str) -> Upload:
         found, prefix = base / Path(path).expanduser(), KEPT if self.keeps else INPUTS
         if not found.exists() and is_name(path.removesuffix("/")):
             done = NamedFolders(access).uploaded(path.removesuffix("/"), prefix)

@@ -52,7 +52,7 @@ def put_files(access: Access, parcels: Sequence[tuple[Parcel, str]], progress: P
         here = [each for each in parcels if not each[0].is_stored]
         there = list(pool.map(lambda each: _is_there(s3, *split_s3(each[1])), here))
         missing = [each for each, found in zip(here, there, strict=True) if not found]
-        sent = _Sum(progress, total_size(parcel for parcel, _ in missing))
+        sent = _SentBytes(progress, total_size(parcel for parcel, _ in missing))
         try:
             list(pool.map(lambda each: _send(s3, each[0].path, each[1], sent), missing))
         except BaseException:  # Ctrl-C too
@@ -62,25 +62,25 @@ def put_files(access: Access, parcels: Sequence[tuple[Parcel, str]], progress: P
     return sent.total
 
 
-class _Stopped(Exception):
+class _UploadStopped(Exception):
     """Another upload has failed, or the user has stopped it."""
 
 
-class _Sum:
+class _SentBytes:
     """The number of bytes that several threads have sent. stopped: running uploads end at their next piece."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self.sent, self.total, self._progress, self.stopped = 0, total, progress, False
 
     def add(self, count: int) -> None:
-        """Raises _Stopped."""
+        """Raises _UploadStopped."""
         if self.stopped:
-            raise _Stopped
+            raise _UploadStopped
         self.sent += count  # a race would only make the figure inexact for a short time
         self._progress(self.sent, self.total)
 
 
-def _send(s3: Any, path: Path, uri: str, sent: _Sum) -> None:
+def _send(s3: Any, path: Path, uri: str, sent: _SentBytes) -> None:
     bucket, key = split_s3(uri)
     with explained(bucket):
         s3.upload_file(str(path), bucket, key, Callback=sent.add)

@@ -41,7 +41,7 @@ class ResultFile:
 
 
 @dataclass(frozen=True)
-class Downloaded:
+class DownloadCounts:
     """copied: the number of files fetched now; size: their bytes. The other files were there already."""
 
     files: Sequence[ResultFile]
@@ -120,7 +120,7 @@ def _in_one_folder(name: str) -> str:
     return name.replace("%", "%25").replace("/", "%2F")
 
 
-def download(s3: Any, files: Sequence[ResultFile], folder: Path) -> Downloaded:
+def download(s3: Any, files: Sequence[ResultFile], folder: Path) -> DownloadCounts:
     """Copies the files that an earlier download did not, several at a time, each one complete or not at all."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -128,7 +128,7 @@ def download(s3: Any, files: Sequence[ResultFile], folder: Path) -> Downloaded:
     missing = [each for each in files if not _is_there(each, folder)]
     with ThreadPoolExecutor(PARALLEL_GETS) as pool:
         size = sum(pool.map(lambda each: _get(s3, each, folder), missing))
-    return Downloaded(files, len(missing), size)
+    return DownloadCounts(files, len(missing), size)
 
 
 def _is_there(file: ResultFile, folder: Path) -> bool:

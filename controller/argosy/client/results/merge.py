@@ -27,12 +27,12 @@ from argosy.client.progress import TERMINAL
 from argosy.client.results.manifest import NoManifest, lines_of, open_manifest
 
 
-class NotRows(ValueError):
+class UnreadableRows(ValueError):
     """The part cannot be read as rows; the message says where: `line 3 is not JSON: ...`."""
 
 
 def rows_of(key: str, body: BinaryIO) -> Iterator[bytes]:
-    """Each row as one line without its end. Raises NotRows."""
+    """Each row as one line without its end. Raises UnreadableRows."""
     ending = PurePosixPath(key).suffix.lower()
     if ending == ".csv":
         yield from _csv_rows(body)
@@ -43,7 +43,7 @@ def rows_of(key: str, body: BinaryIO) -> Iterator[bytes]:
 
 
 def row_counts(key: str, body: BinaryIO) -> Iterator[int]:
-    """1 for each row. Cheaper than reading them: JSON lines are not parsed. Raises NotRows."""
+    """1 for each row. Cheaper than reading them: JSON lines are not parsed. Raises UnreadableRows."""
     lines = PurePosixPath(key).suffix.lower() not in (".csv", ".json")
     rows: Iterator[Any] = _lines(body) if lines else rows_of(key, body)
     yield from (1 for _ in rows)
@@ -66,7 +66,7 @@ def _value(text: bytes, where: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as fault:
-        raise NotRows(f"{where} is not JSON: {fault}") from fault
+        raise UnreadableRows(f"{where} is not JSON: {fault}") from fault
 
 
 def _csv_rows(body: BinaryIO) -> Iterator[bytes]:
@@ -74,10 +74,10 @@ def _csv_rows(body: BinaryIO) -> Iterator[bytes]:
         with io.TextIOWrapper(body, encoding="utf-8-sig", newline="") as text:
             for row in csv.DictReader(text, strict=True):
                 if None in row or None in row.values():
-                    raise NotRows("a row has more or fewer values than the heading has names")
+                    raise UnreadableRows("a row has more or fewer values than the heading has names")
                 yield _compact(row)
     except (csv.Error, UnicodeDecodeError) as fault:
-        raise NotRows(f"it is not CSV: {fault}") from fault
+        raise UnreadableRows(f"it is not CSV: {fault}") from fault
 
 
 def _compact(value: Any) -> bytes:
@@ -119,7 +119,7 @@ class PartCopy:
 
 
 @dataclass
-class Merged:
+class MergeResult:
     """The result of a merge. missing: (task, why) of the first tasks without a result; missing_count: of all.
     skips_bad: a part
     that holds anything but rows counts as missing, and none of it is merged.
@@ -137,7 +137,7 @@ class Merged:
             self.missing.append((index, why))
 
 
-def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: Merged) -> Iterator[Part]:
+def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: MergeResult) -> Iterator[Part]:
     """The parts that the manifest names or, with `partial` and no manifest, the existing ones; notes missing ones.
 
     A run that was reopened by a retry still has the manifest of its earlier end, which no longer counts. Raises
@@ -159,7 +159,7 @@ def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: Merged
         raise ArgosyError(f"The manifest names {seen} tasks, the run has {total}.")
 
 
-def _part_of(entry: Mapping[str, Any], bucket: str, prefix: str, merged: Merged) -> Iterator[Part]:
+def _part_of(entry: Mapping[str, Any], bucket: str, prefix: str, merged: MergeResult) -> Iterator[Part]:
     """The part that an entry names, if any. If a task wrote its part and further files, only the part counts."""
     keys = [key if key.startswith(prefix) else prefix + key for key in entry.get("keys") or ()]
     final = [key for key in keys if key.startswith(f"{prefix}parts/")]
@@ -170,7 +170,7 @@ def _part_of(entry: Mapping[str, Any], bucket: str, prefix: str, merged: Merged)
     yield Part(entry["index"], bucket, chosen, entry.get("bytes") if len(chosen) == len(keys) else None)
 
 
-def _parts_there_are(s3: Any, bucket: str, prefix: str, total: int, merged: Merged) -> Iterator[Part]:
+def _parts_there_are(s3: Any, bucket: str, prefix: str, total: int, merged: MergeResult) -> Iterator[Part]:
     """Finished parts only. S3 lists them by name, and their names sort like their indexes."""
     due = 0
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}parts/"):
@@ -186,7 +186,7 @@ def _parts_there_are(s3: Any, bucket: str, prefix: str, total: int, merged: Merg
         merged.lacks(missing, NOT_YET)
 
 
-def write_rows(s3: Any, parts: Iterable[Part], form: str, file: IO[bytes], merged: Merged) -> None:
+def write_rows(s3: Any, parts: Iterable[Part], form: str, file: IO[bytes], merged: MergeResult) -> None:
     """All rows of `parts` into `file` as `jsonl` or `csv`; counts in `merged`. Raises UnreadablePart."""
     if form == "jsonl":
         for row in _rows(s3, parts, merged):
@@ -201,7 +201,7 @@ def write_rows(s3: Any, parts: Iterable[Part], form: str, file: IO[bytes], merge
         _write_csv(spool, list(columns), file)
 
 
-def _rows(s3: Any, parts: Iterable[Part], merged: Merged) -> Iterator[bytes]:
+def _rows(s3: Any, parts: Iterable[Part], merged: MergeResult) -> Iterator[bytes]:
     with TemporaryDirectory(prefix="argosy-merge-") as folder, ThreadPoolExecutor(PARTS_AHEAD) as pool:
         for part, copies in _in_order(pool, parts, lambda each: _fetched(s3, each, Path(folder))):
             lacking = copies if isinstance(copies, str) else _lacking(part, copies, merged)
@@ -216,7 +216,7 @@ def _rows(s3: Any, parts: Iterable[Part], merged: Merged) -> Iterator[bytes]:
                 copy.path.unlink()
 
 
-def _lacking(part: Part, copies: Iterable[PartCopy], merged: Merged) -> str:
+def _lacking(part: Part, copies: Iterable[PartCopy], merged: MergeResult) -> str:
     """Why the part counts as missing; empty if it does not. If bad parts are skipped it is read twice, so that no row
     of a bad
     one gets into the file.
@@ -287,7 +287,7 @@ def _read(part: Part, copy: PartCopy, read: Callable[[str, BinaryIO], Iterator[T
     try:
         with copy.path.open("rb") as file:
             yield from read(copy.key, file)
-    except NotRows as fault:
+    except UnreadableRows as fault:
         raise UnreadablePart(part, copy.key, str(fault)) from fault
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from argosy.local.agents.execution import TaskExecution, TaskReport
 from argosy.local.agents.log_shipper import LogShipper
-from argosy.local.containers.container import Surroundings
+from argosy.local.containers.container import HostSettings
 from argosy.local.containers.runtime import Runtime
 from argosy.local.gpus import Gpu
 from argosy.local.mps import MpsDaemon
@@ -309,7 +309,7 @@ class Agents:
         if shutil.disk_usage(options.scratch).free < options.min_free_bytes:
             return execution.refuse(f"{_DISK_FULL}: the disk of {options.scratch} is full")
         host = instance.host
-        around = Surroundings(
+        around = HostSettings(
             options.environment, host.gpu_ids, options.stop_timeout_s, gpus=host.gpus, daemons=host.daemons
         )
         return execution.start(self._runtime, self._shipper, around)

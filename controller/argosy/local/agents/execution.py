@@ -13,10 +13,10 @@ from typing import Any
 from argosy.client.entering.way_in import WayIn
 from argosy.local.agents.health_watcher import HealthWatcher
 from argosy.local.agents.log_shipper import LogRefusedError, LogShipper
-from argosy.local.containers.container import LocalContainer, Surroundings, container_of
+from argosy.local.containers.container import HostSettings, LocalContainer, container_of
 from argosy.local.containers.images import CannotPullError
-from argosy.local.containers.process import Ended
-from argosy.local.containers.runtime import Running, Runtime
+from argosy.local.containers.process import Exit
+from argosy.local.containers.runtime import Container, Runtime
 from argosy.local.mps import MpsError
 from argosy.model.run_terms import SERVICE_GROUP
 
@@ -55,8 +55,8 @@ class TaskExecution:
         self._report = report
         self._guard = threading.Lock()
         self._planned: list[LocalContainer] = []
-        self._processes: dict[str, Running] = {}
-        self._ended: dict[str, Ended] = {}
+        self._processes: dict[str, Container] = {}
+        self._ended: dict[str, Exit] = {}
         self._lost: set[str] = set()  # names of those that ended with their GPU or its MPS daemon
         self._impaired = ""
         self._tell_health = tell_health
@@ -84,7 +84,7 @@ class TaskExecution:
                 runtime.pull(each["image"])
         self._pull = began, time.time()
 
-    def start(self, runtime: Runtime, shipper: LogShipper, around: Surroundings) -> None:
+    def start(self, runtime: Runtime, shipper: LogShipper, around: HostSettings) -> None:
         """Pull, then start every container; anything that fails becomes the task's last report."""
         try:
             definitions = self._definition["containerDefinitions"]
@@ -144,7 +144,7 @@ class TaskExecution:
         process = self._processes.get(container)
         return None if process is None or container in self._ended else process.way_in()
 
-    def _alive(self) -> Sequence[Running]:
+    def _alive(self) -> Sequence[Container]:
         with self._guard:
             return [process for name, process in self._processes.items() if name not in self._ended]
 
@@ -154,7 +154,7 @@ class TaskExecution:
                 self._has_lines = True
                 shipper.put(*each.log, text)
 
-        def on_end(ended: Ended) -> None:
+        def on_end(ended: Exit) -> None:
             self._started.wait()
             self._note_end(each, ended)
             self._end_if_over(shipper)
@@ -164,7 +164,7 @@ class TaskExecution:
         except (OSError, IndexError) as fault:
             program = next(iter(each.program.arguments), "(none)")
             reason = f'CannotStartContainerError: exec: "{program}": {getattr(fault, "strerror", None) or fault}'
-            self._note_end(each, Ended(NOT_FOUND, reason))
+            self._note_end(each, Exit(NOT_FOUND, reason))
 
     def _watch_health(self) -> None:
         for each in self._planned:
@@ -177,12 +177,12 @@ class TaskExecution:
                 if not has_ended:
                     watcher.start()
 
-    def _note_end(self, each: LocalContainer, ended: Ended) -> None:
+    def _note_end(self, each: LocalContainer, ended: Exit) -> None:
         gone = each.why_gone() if ended.exit_code else ""
         why_lost = gone or (each.why_lost() if ended.exit_code else "")
         with self._guard:
             self._impaired = gone or self._impaired
-            self._ended[each.name] = Ended(ended.exit_code, why_lost) if why_lost else ended
+            self._ended[each.name] = Exit(ended.exit_code, why_lost) if why_lost else ended
             self._lost |= {each.name} if why_lost else set()
             watcher = self._watchers.get(each.name)
         if watcher is not None:

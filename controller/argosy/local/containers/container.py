@@ -83,7 +83,7 @@ class LocalContainer:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class HostSettings:
     """The settings of every container on one host. `gpu_ids`: all GPUs of the host, in the order of their ordinals.
     `gpus`: the same GPUs as devices of this machine; empty if they are simulated."""
 
@@ -96,7 +96,7 @@ class Surroundings:
 
 
 def container_of(
-    definition: Mapping[str, Any], task: Mapping[str, Any], image: Image, around: Surroundings
+    definition: Mapping[str, Any], task: Mapping[str, Any], image: Image, around: HostSettings
 ) -> LocalContainer:
     """One container definition of `task` (as DescribeTasks shows it) on a host. Raises MpsError if the GPU that it
     shares cannot be shared."""
@@ -152,7 +152,7 @@ def _isolation(
     definition: Mapping[str, Any],
     override: Mapping[str, Any],
     gpu_ids: Sequence[str],
-    around: Surroundings,
+    around: HostSettings,
     bindings: Sequence[PortOfTask],
 ) -> Isolation:
     linux = definition.get("linuxParameters") or {}
@@ -170,7 +170,7 @@ def _isolation(
     )
 
 
-def _own_gpus(gpu_ids: Sequence[str], around: Surroundings) -> tuple[Gpu, ...]:
+def _own_gpus(gpu_ids: Sequence[str], around: HostSettings) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in around.gpus if gpu.id in gpu_ids)
 
 
@@ -182,7 +182,7 @@ def _pairs(items: Any) -> dict[str, str]:
     return {item["name"]: item["value"] for item in items or ()}
 
 
-def _gpu_environment(gpu_ids: Sequence[str], around: Surroundings) -> dict[str, str]:
+def _gpu_environment(gpu_ids: Sequence[str], around: HostSettings) -> dict[str, str]:
     """The agent names the pinned GPUs. CUDA_VISIBLE_DEVICES stands in for the NVIDIA runtime, which shows a container
     only its own devices; for simulated GPUs it has ordinals."""
     if not gpu_ids:

@@ -33,7 +33,7 @@ class DockerNetwork:
         with ExitStack() as undo:
             undo.callback(self._ask, "network", "rm", self.name)
             self.gateway, subnet = self._address()
-            listener = undo.enter_context(_FromSubnet(subnet))
+            listener = undo.enter_context(_SubnetListener(subnet))
             _listen(listener, self.gateway, port)
             self._close_listener = serve(listener)
             undo.pop_all()
@@ -72,7 +72,7 @@ class DockerNetwork:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
-class _FromSubnet(socket.socket):
+class _SubnetListener(socket.socket):
     """A listener that closes every connection from elsewhere."""
 
     def __init__(self, subnet: ipaddress.IPv4Network) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.docker_network import DockerNetwork
-from argosy.local.containers.engine_run import ContainerEngine, Door, EngineContainer, remove_leftovers
+from argosy.local.containers.engine_run import ContainerEngine, ContainerPort, EngineContainer, remove_leftovers
 from argosy.local.containers.images import (
     CannotPullError,
     Image,
@@ -30,7 +30,7 @@ from argosy.local.containers.images import (
     source_of,
     takes,
 )
-from argosy.local.containers.process import Ended, Program
+from argosy.local.containers.process import Exit, Program
 from argosy.local.options import is_checkout, runner_file
 from argosy.model.exit_codes import WRONG_REQUEST
 from argosy.runner.order import RunnerFault
@@ -40,10 +40,10 @@ from argosy.spec.program import STOCK_PYTHON
 class RefusedProgram:
     """A Running that has never been one."""
 
-    def __init__(self, sentence: str, on_line: Callable[[str], None], on_end: Callable[[Ended], None]) -> None:
+    def __init__(self, sentence: str, on_line: Callable[[str], None], on_end: Callable[[Exit], None]) -> None:
         def end() -> None:
             on_line(RunnerFault(WRONG_REQUEST, sentence).line)
-            on_end(Ended(WRONG_REQUEST))
+            on_end(Exit(WRONG_REQUEST))
 
         self._thread = threading.Thread(target=end, name="argosy-refused")
         self._thread.start()
@@ -141,7 +141,7 @@ class EngineRuntime:
         engine: str,
         root: Path,
         has_gpus: bool = False,
-        door: Door | None = None,
+        door: ContainerPort | None = None,
         base_image: str | None = None,
         runner: Path | None = None,
         tell: Callable[[str], None] = lambda sentence: None,
@@ -193,7 +193,7 @@ class EngineRuntime:
             return self._had[reference]
 
     def start(
-        self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
+        self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Exit], None]
     ) -> EngineContainer | RefusedProgram:
         missing = self._why_no_program() if program.has_runner else None
         if missing is not None:

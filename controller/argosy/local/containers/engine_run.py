@@ -23,7 +23,7 @@ from pathlib import Path
 from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.docker_network import DockerNetwork
 from argosy.local.containers.one_port import BoxedStart
-from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Ended, Isolation, Program
+from argosy.local.containers.process import OUT_OF_MEMORY, ContainerProcess, Exit, Isolation, Program
 from argosy.local.gpus import Gpu, Maker
 
 NOT_STARTED = 127
@@ -48,7 +48,7 @@ _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ContainerPort:
     """The one port that containers may reach. serve: accepts connections of a socket that listens inside a container's
     network; its result ends that."""
 
@@ -63,7 +63,7 @@ class ContainerEngine:
     program; Docker's have the init of its daemon."""
 
     name: str
-    door: Door | None = None
+    door: ContainerPort | None = None
     network: DockerNetwork | None = None
     runner: Path | None = None
 
@@ -72,7 +72,7 @@ class EngineContainer:
     """A Running. Raises OSError when the engine itself cannot be started."""
 
     def __init__(
-        self, engine: ContainerEngine, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
+        self, engine: ContainerEngine, program: Program, on_line: Callable[[str], None], on_end: Callable[[Exit], None]
     ) -> None:
         self._engine = engine.name
         self._name = f"argosy-{uuid.uuid4().hex}"
@@ -116,7 +116,7 @@ class EngineContainer:
         self._client.join(timeout_s)
 
     def way_in(self) -> WayIn | None:
-        """See Running."""
+        """See Container."""
         return None if self._client.way_in() is None else WayIn(engine=self._engine, container=self._name)
 
     def _in_background(self, act: Callable[[], None]) -> None:
@@ -157,7 +157,7 @@ class EngineContainer:
         self._memory_ran_out |= line.startswith(_MEMORY_RAN_OUT)
         self._on_line(line)
 
-    def _ended(self, ended: Ended) -> None:
+    def _ended(self, ended: Exit) -> None:
         self._over.set()
         exit_code = ended.exit_code
         status, out_of_memory = self._state()
@@ -170,13 +170,13 @@ class EngineContainer:
         if self._inside is not None:
             self._inside.close()
         if status in _RAN and _INIT_FAILED.match(self._last_line):
-            self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {self._begun}: {self._last_line}"))
+            self._on_end(Exit(NOT_STARTED, f"CannotStartContainerError: {self._begun}: {self._last_line}"))
         elif status not in _RAN:
             said = self._last_line or f"{self._engine} run ended with {exit_code}"
-            self._on_end(Ended(NOT_STARTED, f"CannotStartContainerError: {said}"))
+            self._on_end(Exit(NOT_STARTED, f"CannotStartContainerError: {said}"))
         else:
             ran_out = out_of_memory or (self._memory_ran_out and exit_code != 0)
-            self._on_end(Ended(exit_code, OUT_OF_MEMORY if ran_out else None))
+            self._on_end(Exit(exit_code, OUT_OF_MEMORY if ran_out else None))
 
     def _state(self) -> tuple[str, bool]:
         """The engine's status for it, and whether the kernel killed it because memory ran out."""
@@ -212,7 +212,7 @@ class EngineContainer:
 class ListenerInside:
     """The socket that listens inside a container's network, from its arrival to the container's end."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: ContainerPort) -> None:
         self._door = door
         self._ours, self._theirs = socket.socketpair()
         self._close: Callable[[], None] = lambda: None

@@ -21,7 +21,7 @@ from argosy.local.containers import cleanup_process
 MOST_PROGRAMS = 10_000  # that run at once
 
 
-class Following(Protocol):
+class ProgramFollower(Protocol):
     """The data that followers need about one program."""
 
     def follow(self, group: int, work: Callable[[], None]) -> Future[None]:

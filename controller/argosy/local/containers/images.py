@@ -22,7 +22,7 @@ from types import MappingProxyType
 
 from argosy.aws.folder_images import dockerfile_of, packages_of
 from argosy.local.containers.followers import Followers
-from argosy.local.containers.process import ContainerProcess, Ended, Program
+from argosy.local.containers.process import ContainerProcess, Exit, Program
 from argosy.local.containers.program_run import ProgramFolders, ProgramRun
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
 from argosy.runner.task_use import is_measured
@@ -150,7 +150,7 @@ class ImageStore:
         return _read(dockerfile_of(folder) or "", folder, reference, self._python_of(folder))
 
     def start(
-        self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]
+        self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Exit], None]
     ) -> ContainerProcess | ProgramRun:
         """As a process of this machine. Raises OSError if it cannot start."""
         if program.has_runner or is_measured(program.environment):

@@ -43,7 +43,7 @@ class PipeLines:
         self._on_line(line.decode("utf-8", "replace").rstrip("\r"))
 
 
-class Followed(Protocol):
+class PipeOwner(Protocol):
     """The program whose pipes they are."""
 
     def patience_ms(self) -> int | None:
@@ -56,7 +56,7 @@ class Followed(Protocol):
         """Called once, when it has ended."""
 
 
-def follow(pipes: Sequence[PipeLines], program: Followed, exit_of: int) -> None:
+def follow(pipes: Sequence[PipeLines], program: PipeOwner, exit_of: int) -> None:
     """Until the program and all pipes have ended, or the pipes are quiet after the program's end, since a daemon left
     behind
 

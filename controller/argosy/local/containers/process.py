@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 from argosy.client.entering.way_in import WayIn
-from argosy.local.containers.followers import Following
+from argosy.local.containers.followers import ProgramFollower
 from argosy.local.containers.output import PipeLines, follow
 from argosy.local.gpus import Gpu
 from argosy.runner.copying import Sink
@@ -32,7 +32,7 @@ OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Exit:
     """How a program ended: `exit_code` as Docker gives it (128 + signal)."""
 
     exit_code: int
@@ -78,8 +78,8 @@ class ContainerProcess:
         self,
         program: Program,
         on_line: Callable[[str], None],
-        on_end: Callable[[Ended], None],
-        followers: Following | None = None,
+        on_end: Callable[[Exit], None],
+        followers: ProgramFollower | None = None,
     ) -> None:
         """Starts at once; `on_line` and `on_end` are called from other threads. Raises OSError if it cannot start (e.g.
         FileNotFoundError). followers: provide those threads and register the program; None: it has its own thread.
@@ -141,11 +141,11 @@ class ContainerProcess:
             thread.join(timeout_s)
 
     def way_in(self) -> WayIn | None:
-        """See Running."""
+        """See Container."""
         return None if self._over.is_set() else WayIn(pid=self.pid)
 
     def patience_ms(self) -> int | None:
-        """See Followed: its memory is read."""
+        """See PipeOwner: its memory is read."""
         return None if self._program.memory_mib is None else round(WATCH_S * 1000)
 
     def sweep_up(self) -> None:
@@ -189,7 +189,7 @@ class ContainerProcess:
             )
         code = self._process.returncode
         reason = OUT_OF_MEMORY if self._out_of_memory else None
-        self._on_end(Ended(128 - code if code < 0 else code, reason))
+        self._on_end(Exit(128 - code if code < 0 else code, reason))
 
     def _read(self) -> None:
         with ExitStack() as open_ones:
@@ -232,7 +232,7 @@ def _exit_by_thread(process: subprocess.Popen[bytes]) -> int:
     return readable
 
 
-class Strays:
+class StrayProcesses:
     """Processes that have left their program's session: they are known by a variable that each process inherits.
 
     Only processes that are new since the last look are asked for it. Those of other users cannot be, nor one that has
@@ -277,4 +277,4 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-_STRAYS = Strays()
+_STRAYS = StrayProcesses()

@@ -19,16 +19,16 @@ from typing import TypeVar
 from argosy.client.entering.way_in import WayIn
 from argosy.local.containers import bare_python
 from argosy.local.containers.followers import Followers
-from argosy.local.containers.process import ContainerProcess, Ended, Program
+from argosy.local.containers.process import ContainerProcess, Exit, Program
 from argosy.model.exit_codes import TEMPORARY
 from argosy.model.run_terms import OVERRIDES_VARIABLE
-from argosy.runner.attempt import Attempt, Ready, begun, setup_fault
+from argosy.runner.attempt import Attempt, ProgramStart, begun, setup_fault
 from argosy.runner.folders import WorkFolder, work_folder
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, overridden, words_of
 from argosy.runner.task_use import measured
 from argosy.runner.transfers import started
-from argosy.runner.unpacked import Lent, Unpacked
+from argosy.runner.unpacked import LentFolders, SetCache
 
 ABORT_S = 5.0  # for uploads in parts to be given up
 BEFORE_ITS_START = "the task was stopped before its program started"
@@ -40,7 +40,7 @@ class ProgramFolders:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.unpacked = Unpacked(root / "unpacked")
+        self.unpacked = SetCache(root / "unpacked")
         self._shared: dict[tuple[str, ...] | None, Path] = {}
         self._own: dict[str, _Environments] = {}  # by the folder of the interpreter that they stand in for
         self._guard = threading.Lock()
@@ -72,7 +72,7 @@ class _Environments:
     """Environments below a folder, each of which one attempt has at a time. lent: folders of packages that all find."""
 
     def __init__(self, folder: Path, lent: Sequence[Path]) -> None:
-        self._folder, self._lent, self._made = folder, lent, Lent()
+        self._folder, self._lent, self._made = folder, lent, LentFolders()
 
     def lend(self, user: Path) -> Path:
         if found := self._made.take(user):
@@ -90,7 +90,7 @@ class ProgramRun:
         program: Program,
         folders: ProgramFolders,
         on_line: Callable[[str], None],
-        on_end: Callable[[Ended], None],
+        on_end: Callable[[Exit], None],
         followers: Followers | None = None,
     ) -> None:
         """Starts at once, on its own thread; `followers` as for a ContainerProcess."""
@@ -134,23 +134,23 @@ class ProgramRun:
         self._thread.join(timeout_s)
 
     def way_in(self) -> WayIn | None:
-        """See Running: while inputs are fetched or results sent, there is no program."""
+        """See Container: while inputs are fetched or results sent, there is no program."""
         child = self._child
         return None if child is None else child.way_in()
 
     def _run(self) -> None:
-        ended = Ended(TEMPORARY)  # in case of a fault of ours
+        ended = Exit(TEMPORARY)  # in case of a fault of ours
         try:
             ended = self._attempt()
         except RunnerFault as fault:
             self._on_line(fault.line)
-            ended = Ended(fault.code)
+            ended = Exit(fault.code)
         except Exception:  # noqa: BLE001 - the task still has to end; the fault is ours and is printed
             traceback.print_exc()
         finally:
             self._on_end(ended)
 
-    def _attempt(self) -> Ended:
+    def _attempt(self) -> Exit:
         """Raises RunnerFault."""
         self._take_overrides()
         order = order_from(self._program.environment)
@@ -172,7 +172,7 @@ class ProgramRun:
             self._set_up(ready, program)
             with attempt.saving(program.environment, self._on_line):
                 ended = self._main(program)
-                code = 0 if ended == Ended(0) else ended.exit_code or 1
+                code = 0 if ended == Exit(0) else ended.exit_code or 1
                 if code == 0 or attempt.needs_saving:
                     self._unless_stopped(
                         lambda: attempt.finish(code, was_stopped=self._asked, was_killed=self._was_killed)
@@ -187,20 +187,20 @@ class ProgramRun:
         self._program = replace(self._program, arguments=words, environment=environment)
         self._objects = Objects(environment, self._stopped)
 
-    def _prepared(self, attempt: Attempt, order: RunnerOrder) -> Ready:
+    def _prepared(self, attempt: Attempt, order: RunnerOrder) -> ProgramStart:
         """If there is nothing to fetch, no thread is needed."""
         if order.job is None and not order.inputs and order.checkpoint is None:
             return attempt.prepare(self._program.environment)
         return self._unless_stopped(lambda: attempt.prepare(self._program.environment))
 
-    def _folder(self, ready: Ready, work: WorkFolder) -> Path:
+    def _folder(self, ready: ProgramStart, work: WorkFolder) -> Path:
         """The folder in which the program begins: with its archives, or the image's own."""
         if ready.folder is not None or not self._program.bare:
             return ready.folder or self._program.folder
         work.program.mkdir()
         return work.program
 
-    def _set_up(self, ready: Ready, program: Program) -> None:
+    def _set_up(self, ready: ProgramStart, program: Program) -> None:
         if ready.setup is None:
             return
         ended = self._started(replace(program, arguments=["sh", "-c", ready.setup], copy_stdout_to=None))
@@ -209,15 +209,15 @@ class ProgramRun:
         if ended.exit_code:
             raise setup_fault(ended.exit_code)
 
-    def _main(self, program: Program) -> Ended:
+    def _main(self, program: Program) -> Exit:
         """As `_started`, while its use is measured."""
         with measured(program.environment, lambda: self._child.pid if self._child else None, sees_processes=True):
             return self._started(program)
 
-    def _started(self, program: Program) -> Ended:
+    def _started(self, program: Program) -> Exit:
         """How it ended. Raises RunnerFault if it could not be started, or its output could not be kept."""
-        ends: list[Ended] = []
-        here = _Here(self._followers)
+        ends: list[Exit] = []
+        here = _OwnThreadFollower(self._followers)
         with self._guard:
             if self._asked:
                 raise RunnerFault(STOPPED, BEFORE_ITS_START)
@@ -234,7 +234,7 @@ class ProgramRun:
                 child.sweep_up()
         [ended] = ends
         self._was_killed = child.was_killed
-        if child.output_fault is not None and ended == Ended(0):
+        if child.output_fault is not None and ended == Exit(0):
             raise RunnerFault(TEMPORARY, f"standard output could not be kept: {child.output_fault.strerror}")
         return ended
 
@@ -250,8 +250,8 @@ class ProgramRun:
         return done.result()
 
 
-class _Here:
-    """A Following: the thread of the attempt follows its program, too, and no other has to be woken."""
+class _OwnThreadFollower:
+    """A ProgramFollower: the thread of the attempt follows its program, too, and no other has to be woken."""
 
     def __init__(self, followers: Followers | None) -> None:
         self._followers = followers

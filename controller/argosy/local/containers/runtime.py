@@ -8,10 +8,10 @@ from typing import Protocol
 
 from argosy.client.entering.way_in import WayIn
 from argosy.local.containers.images import Image
-from argosy.local.containers.process import Ended, Program
+from argosy.local.containers.process import Exit, Program
 
 
-class Running(Protocol):
+class Container(Protocol):
     """One started container."""
 
     def stop(self) -> None:
@@ -52,5 +52,5 @@ class Runtime(Protocol):
     def pull(self, reference: str) -> Image:
         """The image; raises CannotPullError."""
 
-    def start(self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Ended], None]) -> Running:
+    def start(self, program: Program, on_line: Callable[[str], None], on_end: Callable[[Exit], None]) -> Container:
         """Starts at once; `on_line` and `on_end` are called from other threads. Raises OSError."""

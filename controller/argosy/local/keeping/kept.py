@@ -155,7 +155,7 @@ def keep_aliases(aliases: Aliases, database: Database) -> None:
     aliases.on_change = store
 
 
-class Kept:
+class LocalStore:
     """The state in a folder, this process's until `close`. It and the methods that store something raise
     StateRefusedError."""
 

@@ -41,7 +41,7 @@ class FunctionSpec:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _WaitingCall:
     payload: bytes
     request_id: str
     alias: str
@@ -67,7 +67,7 @@ class LambdaFunction:
         self._idle: list[LambdaProcess] = []
         self._busy: set[LambdaProcess] = set()
         self._closed = threading.Event()
-        self._queue: queue.Queue[_Waiting | None] = queue.Queue()
+        self._queue: queue.Queue[_WaitingCall | None] = queue.Queue()
         self._thread = threading.Thread(target=self._drain, name=f"argosy-{spec.name}-async")
         self._thread.start()
 
@@ -93,7 +93,7 @@ class LambdaFunction:
 
     def invoke_later(self, payload: bytes, request_id: str, alias: str = "") -> None:
         """Event: returns at once."""
-        self._queue.put(_Waiting(payload, request_id, alias))
+        self._queue.put(_WaitingCall(payload, request_id, alias))
         if self._busy:
             self.on_wait()
 

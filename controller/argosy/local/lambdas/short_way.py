@@ -65,7 +65,7 @@ class _Connection:
         return str(line, "latin-1").rstrip("\r\n")
 
 
-class ShortWay:
+class DirectCalls:
     """A hook of botocore's `before-call`. Thread-safe."""
 
     def __init__(self, endpoint: str, key_id: str, secret: str) -> None:
@@ -140,5 +140,5 @@ def _parsed(reply: dict[str, Any], model: Any) -> Any:
 def take() -> None:
     """All clients that this process makes from now on go the short way to the endpoint of its environment."""
     if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
-        way = ShortWay(endpoint, os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"])
+        way = DirectCalls(endpoint, os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"])
         handlers.BUILTIN_HANDLERS.append(("before-call", way))

@@ -126,7 +126,7 @@ class LineStore(Protocol):
         """Names, the oldest first."""
 
 
-class NotKept:
+class NoLines:
     """No line outlives the process."""
 
     def opened(self, stream: StreamName) -> None:
@@ -149,7 +149,7 @@ class MotoLogs:
         from moto.logs.models import logs_backends
 
         self._groups: dict[str, Any] = logs_backends[account][region].groups
-        self._region, self._store = region, store or NotKept()
+        self._region, self._store = region, store or NoLines()
 
     def restore(self, group: str) -> None:
         """The stored streams of the group. Raises LogRefusedError."""

@@ -55,7 +55,7 @@ PARTITION = "aws"
 _SAME = ("etag", "checksum_value", "checksum_type", "checksum_parts", "encryption")  # arguments and attributes of a key
 
 
-class _Touched(threading.local):
+class _ChangedKeys(threading.local):
     """(bucket, key) that the request of this thread has changed."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class _Touched(threading.local):
 class _NotedKeys(_VersionedKeyStore):
     """The keys of one bucket."""
 
-    def __init__(self, bucket: str, touched: _Touched) -> None:
+    def __init__(self, bucket: str, touched: _ChangedKeys) -> None:
         super().__init__()
         self._bucket, self._touched = bucket, touched
 
@@ -108,7 +108,7 @@ class KeptObjects:
     def __init__(self, account: str, store: ObjectStore) -> None:
         self._backend: Any = s3_backends[account][PARTITION]
         self._account, self._store = account, store
-        self._touched = _Touched()
+        self._touched = _ChangedKeys()
         self._guard = threading.Lock()
         self._known: set[str] = set()
 

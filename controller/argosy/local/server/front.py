@@ -26,7 +26,7 @@ from botocore import xform_name
 from argosy.local.lambdas.invoke_api import LambdaApi, RestCall
 from argosy.local.server.ec2_query import Ec2Wire, action_of
 from argosy.local.server.protocol import JsonWire, Reply, answer
-from argosy.local.server.signatures import NotSignedWell, Signatures
+from argosy.local.server.signatures import BadSignature, Signatures
 from argosy.loopback.server import Application, Environ, StartResponse, stranger
 
 ADMIN_PREFIX = "/argosy/"  # what AWS has no API for; signed for the service `argosy`, or else a bucket of that name
@@ -114,7 +114,7 @@ class Regional(Protocol):
     ec2: Any
 
 
-class OwnPart(Protocol):
+class OwnPartService(Protocol):
     """The service that answers requests about the deployment's own part; moto has the rest of that service."""
 
     target: str  # what begins the service's X-Amz-Target; where it has none, the name that requests are signed for
@@ -141,7 +141,7 @@ class Front:
         functions: LambdaApi,
         admin: Admin,
         moto: Application,
-        own: Iterable[OwnPart] = (),
+        own: Iterable[OwnPartService] = (),
         signatures: Signatures,
         start_key: str | None = None,
     ) -> None:
@@ -185,7 +185,7 @@ class Front:
             return None
         try:
             self._signatures.check(environ)
-        except NotSignedWell as fault:
+        except BadSignature as fault:
             return _forbidden(str(fault), environ, fault.code)
         return None
 
@@ -220,7 +220,7 @@ class Front:
             return self._part_reply(part, environ)
         return self._ec2_reply(environ) if signed_for == "ec2" else None
 
-    def _part_reply(self, part: OwnPart, environ: Environ) -> Reply | None:
+    def _part_reply(self, part: OwnPartService, environ: Environ) -> Reply | None:
         body = _body(environ)
         environ["wsgi.input"] = io.BytesIO(body)  # moto reads it if it is not ours
         return part.reply(_headers(environ), body)

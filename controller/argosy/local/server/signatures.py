@@ -36,7 +36,7 @@ _FORM = "%Y%m%dT%H%M%SZ"
 HINT = 'type `eval "$(argosy local env)"` in the shell that calls it'
 
 
-class NotSignedWell(Exception):
+class BadSignature(Exception):
     """Why a request is refused. code: AWS's, as JSON services have it."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -52,7 +52,7 @@ class Signatures:
         self._secret_of, self._now = secret_of, now
 
     def check(self, environ: Environ) -> None:
-        """Raises NotSignedWell unless a known key has signed exactly this request, not long ago."""
+        """Raises BadSignature unless a known key has signed exactly this request, not long ago."""
         authorization = environ.get("HTTP_AUTHORIZATION", "")
         if given := _WITH_SECRET.fullmatch(authorization):
             return _must_equal(self._secret(given[1]), given[2])
@@ -60,7 +60,7 @@ class Signatures:
         if authorization.startswith("AWS"):
             return self._check_header(environ, authorization)
         if environ["REQUEST_METHOD"] not in _MAY_BE_PRESIGNED or not any(name in query for name in _SIGNED_BY_QUERY):
-            raise NotSignedWell(
+            raise BadSignature(
                 "MissingAuthenticationTokenException",
                 f"Missing Authentication Token: requests to local mode must be signed with its key: {HINT}",
             )
@@ -71,7 +71,7 @@ class Signatures:
     def _check_header(self, environ: Environ, authorization: str) -> None:
         found = _SIGNED.fullmatch(authorization.strip())
         if found is None:
-            raise NotSignedWell("IncompleteSignatureException", "the only signatures are those of version 4")
+            raise BadSignature("IncompleteSignatureException", "the only signatures are those of version 4")
         credential, names, signature = found.groups()
         at = environ.get("HTTP_X_AMZ_DATE", "")
         self._check_age(at, SKEW_S)
@@ -90,7 +90,7 @@ class Signatures:
     def _check_old_address(self, environ: Environ, query: Mapping[str, str]) -> None:
         ends = query.get("Expires", "")
         if _seconds(ends) < self._now():
-            raise NotSignedWell("AccessDeniedException", f"Request has expired: it was valid until {ends}")
+            raise BadSignature("AccessDeniedException", f"Request has expired: it was valid until {ends}")
         key_id, headers = query["AWSAccessKeyId"], Message()
         signer = HmacV1QueryAuth(Credentials(key_id, self._secret(key_id)))
         of_query = {name: [value] for name, value in query.items() if name.lower().startswith("x-amz-")}
@@ -107,7 +107,7 @@ class Signatures:
         key_id, _, scope = credential.partition("/")
         parts = scope.split("/")
         if len(parts) != 4 or parts[0] != at[:8] or parts[3] != "aws4_request":
-            raise NotSignedWell("IncompleteSignatureException", f"the credential {credential} has another scope")
+            raise BadSignature("IncompleteSignatureException", f"the credential {credential} has another scope")
         secret = self._secret(key_id)
         text = "\n".join(["AWS4-HMAC-SHA256", at, scope, hashlib.sha256(canonical).hexdigest()])
         expected = hmac.new(_signing_key(secret, *parts[:3]), text.encode(), "sha256").hexdigest()
@@ -116,19 +116,19 @@ class Signatures:
     def _secret(self, key_id: str) -> str:
         secret = self._secret_of(key_id)
         if secret is None:
-            raise NotSignedWell("UnrecognizedClientException", f"{key_id[:32]} is not a key of this local mode: {HINT}")
+            raise BadSignature("UnrecognizedClientException", f"{key_id[:32]} is not a key of this local mode: {HINT}")
         return secret
 
     def _check_age(self, at: str, valid_s: float) -> None:
         try:
             made = datetime.strptime(at, _FORM).replace(tzinfo=UTC).timestamp()
         except ValueError as fault:
-            raise NotSignedWell("IncompleteSignatureException", "a date of the form X-Amz-Date is missing") from fault
+            raise BadSignature("IncompleteSignatureException", "a date of the form X-Amz-Date is missing") from fault
         late_s = self._now() - made
         if not -SKEW_S <= late_s <= valid_s:
             here = datetime.fromtimestamp(self._now(), UTC).strftime(_FORM)
             says = f"the request was signed at {at} for {valid_s:.0f} s, and this machine's clock says {here}"
-            raise NotSignedWell("RequestTimeTooSkewed" if valid_s == SKEW_S else "AccessDeniedException", says)
+            raise BadSignature("RequestTimeTooSkewed" if valid_s == SKEW_S else "AccessDeniedException", says)
 
 
 def _canonical(environ: Environ, names: str, payload: str) -> bytes:
@@ -140,7 +140,7 @@ def _canonical(environ: Environ, names: str, payload: str) -> bytes:
     query = sorted((_encoded(name), _encoded(value)) for name, _, value in pairs if name != "X-Amz-Signature")
     headers, signed = _headers(environ), names.split(";")
     if "host" not in signed:
-        raise NotSignedWell("IncompleteSignatureException", "the host is not among the signed headers")
+        raise BadSignature("IncompleteSignatureException", "the host is not among the signed headers")
     lines = [f"{name}:{','.join(' '.join(each.split()) for each in headers.get_all(name, ['']))}" for name in signed]
     words = [environ["REQUEST_METHOD"], path, "&".join(map("=".join, query)), *lines, "", names, payload]
     return "\n".join(words).encode("latin-1")
@@ -164,7 +164,7 @@ def _payload(environ: Environ, named: str) -> str:
     environ["wsgi.input"] = io.BytesIO(body)
     digest = hashlib.sha256(body).hexdigest()
     if named and not hmac.compare_digest(named.encode(), digest.encode()):
-        raise NotSignedWell("InvalidSignatureException", "the body has another digest than X-Amz-Content-SHA256")
+        raise BadSignature("InvalidSignatureException", "the body has another digest than X-Amz-Content-SHA256")
     return digest
 
 
@@ -180,7 +180,7 @@ def _seconds(text: str) -> float:
 def _must_equal(expected: str, signature: str) -> None:
     if not hmac.compare_digest(expected.encode(), signature.encode()):
         says = f"The request signature does not match: it was made with another secret key, or changed since: {HINT}"
-        raise NotSignedWell("InvalidSignatureException", says)
+        raise BadSignature("InvalidSignatureException", says)
 
 
 @lru_cache(maxsize=256)

@@ -16,8 +16,8 @@ Example: 40 tasks of 1 vCPU and 1 GiB, 20 of 0.5 vCPU and 6 GiB, on instances of
 vCPUs and 32 GiB for 0.16 USD. Bought shape by shape they cost 0.80 + 0.64 USD per hour. Five large instances with 6 and
 4 tasks each, another with 8 of the first shape, and a small one cost 1.00 USD, which is also the bound.
 
->>> from argosy.market.allocation.problem import Offered, TaskShapes
->>> offered = Offered.of([(2048, 4096, 0), (8192, 32768, 0)], [0.04, 0.16], [100, 100], [0, 1])
+>>> from argosy.market.allocation.problem import PoolTable, TaskShapes
+>>> offered = PoolTable.of([(2048, 4096, 0), (8192, 32768, 0)], [0.04, 0.16], [100, 100], [0, 1])
 >>> tasks = TaskShapes.of([(1024, 1024, 0), (512, 6144, 0)], [40, 20])
 >>> found = allocate(Problem(offered, tasks))
 >>> sorted((lot.pool, lot.times, lot.count.tolist()) for lot in found.lots)
@@ -40,10 +40,10 @@ import numpy as np
 from argosy.market.allocation.basket import Basket, finish
 from argosy.market.allocation.bound import quick_bound
 from argosy.market.allocation.effort import THOROUGH, Effort
-from argosy.market.allocation.generate import Centre, Unsolved, is_available
+from argosy.market.allocation.generate import Centre, NoOptimum, is_available
 from argosy.market.allocation.many import Dives, by_groups, fluid_bound_of
 from argosy.market.allocation.patterns import by_patterns
-from argosy.market.allocation.problem import Best, Lot, Plan, Problem
+from argosy.market.allocation.problem import BestPlan, Lot, Plan, Problem
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
 
@@ -106,9 +106,9 @@ def allocate(
         placeable = replace(problem.backlog, count=problem.backlog.count - unplaceable)
         problem = Problem(problem.offered, placeable, problem.max_share)
     value = _single_values(problem)
-    best = Best(_greedy(problem, value))
+    best = BestPlan(_greedy(problem, value))
     if solver and is_available() and problem.backlog.count.any() and not effort.time.passed():
-        with contextlib.suppress(Unsolved):  # the best plan so far is complete
+        with contextlib.suppress(NoOptimum):  # the best plan so far is complete
             kept = _improve(problem, best, value, kept, effort)
             _raise_bound(problem, best, effort)
     if not best.bound or (effort.again and not best.is_near(_FAR)):
@@ -126,7 +126,7 @@ def _greedy(problem: Problem, value: FloatArray) -> Plan:
     return basket.plan()
 
 
-def _improve(problem: Problem, best: Best, value: FloatArray, kept: Patterns, effort: Effort) -> Patterns:
+def _improve(problem: Problem, best: BestPlan, value: FloatArray, kept: Patterns, effort: Effort) -> Patterns:
     """Improve on `best` by dives and patterns; returns the patterns to keep. Unsolved when HiGHS finds no optimum."""
     many, bound = _is_many(problem), (problem.max_share, problem.most_tasks, problem.shares)
     dives = Dives(problem, effort) if all(each is None for each in bound) else None
@@ -145,7 +145,7 @@ def _is_many(problem: Problem) -> bool:
     return len(problem.backlog.count) > _MANY and problem.shares is None
 
 
-def _raise_bound(problem: Problem, best: Best, effort: Effort) -> None:
+def _raise_bound(problem: Problem, best: BestPlan, effort: Effort) -> None:
     """The bound that needs no tables, if that of the patterns is not near and there is time. Unsolved as above."""
     if _is_many(problem):
         wanted = not best.bound
@@ -164,7 +164,7 @@ def _single_values(problem: Problem) -> FloatArray:
     return found
 
 
-def _answer(best: Best, unplaceable: IntArray, kept: Patterns) -> Allocation:
+def _answer(best: BestPlan, unplaceable: IntArray, kept: Patterns) -> Allocation:
     plan = best.plan
     return Allocation(
         lots=tuple(sorted(plan.lots, key=lambda lot: lot.pool)),

@@ -4,8 +4,8 @@ The LP's purchases are made as long as true tasks fill them well. Otherwise the 
 instance and is solved again for the remaining tasks. So a backlog moves from small instances that happen to be filled
 exactly to larger ones that are always filled well. Instances for the remaining tasks are bought one by one.
 
-An instance is filled from `Stock`: tasks by value, highest first, and the last two by a search over pairs. Of very many
-tasks it takes an even sample.
+An instance is filled from `RemainingTasks`: tasks by value, highest first, and the last two by a search over pairs. Of
+very many tasks it takes an even sample.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class InstanceTasks(NamedTuple):
     worth: float  # USD per hour
 
 
-class Stock:
+class RemainingTasks:
     """Tasks to be placed: `rest` (s,) of shapes with `need` (s, 3) and `value` (s,) each. The caller changes `rest`."""
 
     def __init__(self, need: IntArray, value: FloatArray, rest: IntArray) -> None:
@@ -217,7 +217,7 @@ class Diver:
 
         Returns the share of worth that was reached on sizes that were not filled well.
         """
-        stock = Stock(self.problem.backlog.need, fluid.task_value, plan.rest)
+        stock = RemainingTasks(self.problem.backlog.need, fluid.task_value, plan.rest)
         rounding = _Rounding(plan, stock, fluid)
         last = number >= _DIVES - _LAST_DIVES
         wanted = (np.ceil(fluid.bought - 1e-6) if last else np.floor(fluid.bought + 1e-6)).astype(np.int64)
@@ -238,7 +238,7 @@ class Diver:
         if not plan.rest.any():
             return True
         fluid = self._planner.plan(plan.rest, plan.depth, usable)
-        stock = Stock(self.problem.backlog.need, np.maximum(fluid.task_value, _LEAST_VALUE), plan.rest)
+        stock = RemainingTasks(self.problem.backlog.need, np.maximum(fluid.task_value, _LEAST_VALUE), plan.rest)
         rounding = _Rounding(plan, stock, fluid)
         while not stock.is_empty:
             if self._time.passed():
@@ -256,7 +256,7 @@ class _Rounding:
     """The LP's fractional purchases on their way to whole instances: the plan so far, the tasks left, and the LP."""
 
     plan: Plan
-    stock: Stock
+    stock: RemainingTasks
     fluid: Fluid
 
     def buy(self, pool: int, wanted: int, least: float) -> float:

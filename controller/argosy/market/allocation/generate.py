@@ -54,16 +54,16 @@ class Solution:
     usd_per_hour: float  # the objective, including the penalty for tasks left out
 
 
-class Unsolved(Exception):
+class NoOptimum(Exception):
     """HiGHS found no optimum."""
 
 
 def optimum(lp: Any) -> tuple[FloatArray, FloatArray]:
-    """The value of each column and the dual of each row. Raises Unsolved."""
+    """The value of each column and the dual of each row. Raises NoOptimum."""
     lp.run()
     status = lp.modelStatusToString(lp.getModelStatus())
     if status != "Optimal":
-        raise Unsolved(f"the LP has no optimum: {status}")
+        raise NoOptimum(f"the LP has no optimum: {status}")
     answer = lp.getSolution()
     return np.array(answer.col_value), np.array(answer.row_dual)
 

@@ -18,7 +18,7 @@ from argosy.market.allocation.dive import Diver
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.fluid import Fluid, FluidPlanner
 from argosy.market.allocation.groups import grouped
-from argosy.market.allocation.problem import Best, Lot, Plan, Problem, TaskShapes
+from argosy.market.allocation.problem import BestPlan, Lot, Plan, Problem, TaskShapes
 from argosy.placement.arrays import FloatArray, IntArray
 
 _GUIDE = 300  # groups of tasks in the LP that guides plans
@@ -48,7 +48,7 @@ class Dives:
             self.problem.backlog.count, self.problem.offered.depth, np.ones(len(self.problem.sizes))
         )
 
-    def begin(self, best: Best) -> None:
+    def begin(self, best: BestPlan) -> None:
         """Plan the whole backlog, and bound its cost. Unsolved when HiGHS finds no optimum."""
         begun, guide = self._effort.time.now(), self._guide
         best.raise_bound_of_all(self._planner.bound(self.problem.backlog.count))
@@ -62,12 +62,12 @@ class Dives:
         if self._diver.complete(plan, completed_by_groups):
             best.offer(plan, "dives")
 
-    def complete(self, best: Best, plan: Plan, method: str) -> None:
+    def complete(self, best: BestPlan, plan: Plan, method: str) -> None:
         """Buy for all tasks without a place in `plan`. Unsolved as above."""
         if self._diver.complete(plan):
             best.offer(plan, method)
 
-    def improve(self, best: Best) -> None:
+    def improve(self, best: BestPlan) -> None:
         """Buy parts of the best plan again, as often as the effort says. Unsolved as above."""
         rng, effort, count = np.random.default_rng(0), self._effort, self.problem.backlog.count
         for number in range(effort.again):

@@ -16,7 +16,7 @@ from argosy.market.allocation.bound import best_bound
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.generate import Centre, ColumnGeneration, Master, Solution, cover, pool_prices
 from argosy.market.allocation.many import Dives
-from argosy.market.allocation.problem import Best, Plan, Problem
+from argosy.market.allocation.problem import BestPlan, Plan, Problem
 from argosy.market.allocation.shared_pricing import pricer_of
 from argosy.model.pools import Patterns
 from argosy.placement.arrays import FloatArray, IntArray
@@ -32,7 +32,7 @@ _FOR_THE_REST = 300  # patterns
 _LEAST = 0.05  # the share of its price that a pool keeps under the shares, so that none is free
 
 
-def by_patterns(best: Best, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None) -> Patterns:
+def by_patterns(best: BestPlan, value: FloatArray, kept: Patterns, effort: Effort, dives: Dives | None) -> Patterns:
     """Improve on `best`; returns the patterns to keep.
 
     value: (s,) > 0 for shapes that fit somewhere: the preference among tasks that the LP values at 0.

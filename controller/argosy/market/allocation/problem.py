@@ -16,7 +16,7 @@ from argosy.placement.arrays import MAX_AMOUNT, MAX_TASKS, BoolArray, FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Offered:
+class PoolTable:
     """Pools: row p is `depth[p]` instances of `capacity[p]` (cpu units, MiB, GPUs) at `price[p]` USD per hour each.
 
     kind: (p,) int64, a number per instance type, by which a maximum share counts. most_tasks: (p,) int64, the maximum
@@ -39,7 +39,7 @@ class Offered:
         depth: Sequence[int],
         kind: Sequence[int],
         most_tasks: Sequence[int] | None = None,
-    ) -> Offered:
+    ) -> PoolTable:
         """ValueError for a price that is not positive, a negative amount, or one too large for int64 sums."""
         sizes = np.array(capacity, dtype=np.int64).reshape(-1, 3)
         prices, depths = np.array(price, dtype=np.float64), np.array(depth, dtype=np.int64)
@@ -86,7 +86,7 @@ class Problem:
     """One allocation. Sizes are the distinct capacities among the offers, with the most tasks on each where that can
     bind: patterns belong to sizes, not to pools."""
 
-    offered: Offered
+    offered: PoolTable
     backlog: TaskShapes
     max_share: float | None = None
     """Largest share of the bought cpu that one kind may have, 0 < share <= 1; None = any."""
@@ -244,7 +244,7 @@ class Plan:
 
 
 @dataclass(slots=True, eq=False)
-class Best:
+class BestPlan:
     """The best plan so far, and a lower bound for the tasks that it places."""
 
     plan: Plan

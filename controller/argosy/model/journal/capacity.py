@@ -34,7 +34,7 @@ class PoolFacts(NamedTuple):
 
 
 @dataclass(slots=True)
-class Committed:
+class LastCommit:
     """Instances, pools, the last order and the floor as last committed."""
 
     instances: dict[str, InstanceFacts] = field(default_factory=dict)  # by EC2 id, our instances

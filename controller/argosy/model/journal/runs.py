@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from argosy.model.journal.lines import Line, LineType, line
-from argosy.model.purchases import Stance
+from argosy.model.purchases import PurchaseStance
 from argosy.model.runs import Run, RunFacts
 from argosy.model.services.environments import Environment, EnvironmentFacts
 from argosy.model.state import State
@@ -85,7 +85,7 @@ def _changes(run: Run) -> Iterator[Line]:
         yield _line(LineType.RUN_RUNNING, run)
     yield from _halted(run, before, now)
     if (now.steering.stance, now.steering.late) != (before.steering.stance, before.steering.late):
-        buys = "spot" if now.steering.stance is Stance.SPOT else "on-demand"
+        buys = "spot" if now.steering.stance is PurchaseStance.SPOT else "on-demand"
         yield _line(LineType.RUN_STEERED, run, buys=buys, late=now.steering.late, reason=now.steering.reason)
     if not run.done and _words(now.waiting) != _words(before.waiting):
         yield _line(LineType.RUN_WAITING, run, reason=now.waiting)

@@ -30,7 +30,7 @@ class Work(IntEnum):
 NO_WORK = (0.0,) * len(Work)
 
 
-class Spent(NamedTuple):
+class TimeSpent(NamedTuple):
     """Seconds of one instance."""
 
     useful: float = 0.0
@@ -81,7 +81,7 @@ class Costs:
 _NAMES = tuple(field.name for field in fields(Costs))
 
 
-def costs_of(spent: Spent, instance: Instance) -> Costs:
+def costs_of(spent: TimeSpent, instance: Instance) -> Costs:
     """The cost of the time at the instance's purchase price, with its disk and its address."""
     usd_per_s = instance.price_usd_per_hour / 3600
     return Costs(
@@ -110,7 +110,7 @@ def market_of(instance: Instance) -> str:
     return f"{instance.pool}|{instance.purchase.value}"
 
 
-def split(instance: Instance, at: float, running: Mapping[int, float] | None = None) -> dict[int, Spent]:
+def split(instance: Instance, at: float, running: Mapping[int, float] | None = None) -> dict[int, TimeSpent]:
     """The uncharged time until `at`, by the Run.number that owes it. `running`: share-seconds of live attempts, which
     count as useful until more is known."""
     left = max(0.0, instance.billed_s(at) - instance.charged_s)
@@ -120,33 +120,33 @@ def split(instance: Instance, at: float, running: Mapping[int, float] | None = N
     noted_boot, noted_idle = sum(each.boot for each in noted.values()), sum(each.idle for each in noted.values())
     found = _shared(instance.bought_for, work, max(0.0, left - noted_boot - noted_idle), max(0.0, boot - noted_boot))
     for number, waiting in noted.items():
-        spent = found.get(number, Spent())
+        spent = found.get(number, TimeSpent())
         found[number] = spent._replace(boot=spent.boot + waiting.boot, idle=spent.idle + waiting.idle)
     return found
 
 
-def _noted(instance: Instance, left: float, boot: float) -> dict[int, Spent]:
+def _noted(instance: Instance, left: float, boot: float) -> dict[int, TimeSpent]:
     """`Instance.waiting` by Run.number, scaled down if the instance turns out to have ended before it was recorded."""
     boots, idles = (sum(each[place] for each in instance.waiting.values()) for place in (0, 1))
     boot_part = min(1.0, boot / boots) if boots else 0.0
     idle_part = min(1.0, (left - boot) / idles) if idles else 0.0
     return {
-        number: Spent(boot=boot_s * boot_part, idle=idle_s * idle_part)
+        number: TimeSpent(boot=boot_s * boot_part, idle=idle_s * idle_part)
         for number, (boot_s, idle_s) in instance.waiting.items()
     }
 
 
-def _shared(bought_for: int, work: Mapping[int, Sequence[float]], left: float, boot: float) -> dict[int, Spent]:
+def _shared(bought_for: int, work: Mapping[int, Sequence[float]], left: float, boot: float) -> dict[int, TimeSpent]:
     """left, boot: seconds of the instance; boot is part of left."""
     boot = min(left, boot)
     done = {number: sum(each) for number, each in work.items()}
     all_done = sum(done.values())
     if all_done <= 0:
-        return {bought_for: Spent(boot=boot, idle=left - boot)}
+        return {bought_for: TimeSpent(boot=boot, idle=left - boot)}
     scale = min(1.0, (left - boot) / all_done)  # dominant shares may add up to more than one instance
     idle = max(0.0, left - boot - all_done * scale)
     return {
-        number: Spent(
+        number: TimeSpent(
             useful=work[number][Work.USEFUL] * scale,
             boot=boot * mine / all_done,
             idle=idle * mine / all_done,

@@ -58,7 +58,7 @@ class OwedTime:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Works:
+class _WorkRows:
     """Work done on instances: share-seconds; several rows may have the same instance and run."""
 
     place: IntArray
@@ -68,7 +68,7 @@ class _Works:
     """(4, w): by `costs.Work`."""
 
 
-def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Instance], at: float) -> _Works:
+def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Instance], at: float) -> _WorkRows:
     """Work that is over, and work in progress, which counts as useful until more is known."""
     shares = AttemptShares.of(state, needs, instances)
     place, number, share_s = shares.at_work(state, at)
@@ -76,14 +76,14 @@ def _works(state: State, needs: Mapping[int, Resources], instances: Sequence[Ins
     over = _columns(before, 2 + len(Work))
     running = np.zeros((len(Work), len(place)))
     running[0] = share_s
-    return _Works(
+    return _WorkRows(
         np.concatenate([over[0].astype(np.int64), place]),
         np.concatenate([over[1].astype(np.int64), number]),
         np.concatenate([over[2:], running], axis=1),
     )
 
 
-def _split(instances: Sequence[Instance], works: _Works, at: float) -> tuple[IntArray, IntArray, FloatArray]:
+def _split(instances: Sequence[Instance], works: _WorkRows, at: float) -> tuple[IntArray, IntArray, FloatArray]:
     """(place, Run.number, (6, p) seconds) as in `costs.split`."""
     left, boot = _left(instances, at)
     waits = [
@@ -119,7 +119,7 @@ def _left(instances: Sequence[Instance], at: float) -> tuple[FloatArray, FloatAr
 
 
 def _shared(
-    instances: Sequence[Instance], works: _Works, left: FloatArray, boot: FloatArray
+    instances: Sequence[Instance], works: _WorkRows, left: FloatArray, boot: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """left, boot: seconds of each instance; boot is part of left. The run that an instance was bought for pays if it
     has no work."""

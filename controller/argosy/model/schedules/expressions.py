@@ -34,13 +34,13 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class SingleTime:
     """Fires once, at a local time in the schedule's zone."""
 
     at: datetime
 
 
-Expression = Cron | Rate | Once
+Expression = Cron | Rate | SingleTime
 
 
 def parsed(text: str, zone: str = "UTC") -> Expression:
@@ -82,7 +82,7 @@ def next_times(text: str, zone: str, after: float, begins: float = 0.0, count: i
     return found
 
 
-def shows(expression: Cron | Once, zone: str, time: float) -> bool:
+def shows(expression: Cron | SingleTime, zone: str, time: float) -> bool:
     """Whether the clocks of the zone show one of its local times, for the first or the second time. time: epoch
     seconds."""
     shown = datetime.fromtimestamp(time, zone_of(zone)).replace(tzinfo=None)
@@ -107,16 +107,16 @@ def _rate(text: str) -> Rate:
     return Rate(int(found[1]) * _UNITS[found[2]])
 
 
-def _once(text: str) -> Once:
+def _once(text: str) -> SingleTime:
     try:
         if _AT.fullmatch(text):
-            return Once(datetime.fromisoformat(text))
+            return SingleTime(datetime.fromisoformat(text))
     except ValueError:
         pass  # no such date: said below
     raise BadExpression(f"{text[:60]!r} is not a time: write it as 2026-12-24T18:00:00, without a zone")
 
 
-def _moments(expression: Cron | Once, zone: ZoneInfo, after: float) -> Iterator[float]:
+def _moments(expression: Cron | SingleTime, zone: ZoneInfo, after: float) -> Iterator[float]:
     """The times later than `after`, ascending. A local time that occurs twice counts once, the first time."""
     for shown in _shown(expression, _day_before(after, zone)):
         moment = shown.replace(tzinfo=zone).timestamp()
@@ -125,9 +125,9 @@ def _moments(expression: Cron | Once, zone: ZoneInfo, after: float) -> Iterator[
             yield moment
 
 
-def _shown(expression: Cron | Once, first: date) -> Iterator[datetime]:
+def _shown(expression: Cron | SingleTime, first: date) -> Iterator[datetime]:
     """The local times of the expression, from a day on."""
-    if isinstance(expression, Once):
+    if isinstance(expression, SingleTime):
         yield from [expression.at] if FIRST_YEAR <= expression.at.year <= LAST_YEAR else []
         return
     for day in expression.days(first):

@@ -18,7 +18,7 @@ from argosy.model.stored import packing
 Name = TypeVar("Name", str, bytes)
 
 
-class Touched(Generic[Name]):
+class TouchOrder(Generic[Name]):
     """Names in the order in which they were last touched. Reading changes nothing, so any number of readers can
     follow."""
 
@@ -43,7 +43,7 @@ class ChangedIds(set[str]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.touched = Touched[str]()
+        self.touched = TouchOrder[str]()
 
     def add(self, name: str) -> None:
         """Mark it as changed."""

@@ -221,7 +221,7 @@ def committed(state: State) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredItems:
     """The state in the store. runs: by id, the stored record and partition of each active run."""
 
     version: int

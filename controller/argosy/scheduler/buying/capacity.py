@@ -12,7 +12,7 @@ from argosy.model.actions import LetGo, SetTarget, Terminate
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
 from argosy.model.pools import NO_FLOOR, Pool
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 from argosy.scheduler.buying.orders import OrderedPlaces
 from argosy.scheduler.placing.places import NO_PLACES, Places
@@ -55,7 +55,7 @@ def targets(
     - EC2 replaces no on-demand instance. A target above what is there is an order, and stays until EC2 has answered it.
     - A surplus fleet of a pool gets the target 0.
     - The target of a pool in a closed cell is 0, whatever it holds: this ends nothing and replaces nothing.
-    - No target rises by more than the order, whatever the state records as held (`_Rises`).
+    - No target rises by more than the order, whatever the state records as held (`_RiseLimits`).
 
     to_zero: all targets are 0, whatever they hold.
     """
@@ -64,10 +64,10 @@ def targets(
     kept.subtract((i.pool, i.purchase) for i in leaving if i.counts_for_target and state.is_of_pool(i))
     # The fleets of the leaving instances must not replace them.
     warned.subtract((i.pool, i.purchase) for i in leaving if state.is_counted_by_fleet_alone(i))
-    rises = _Rises(moment, order)
+    rises = _RiseLimits(moment, order)
     actions = []
     for pool in sorted(state.pools.values(), key=lambda p: p.key):
-        if not state.may_try(What.TARGET, pool.key, moment.now) or not _may_be_steered(state, pool):
+        if not state.may_try(Act.TARGET, pool.key, moment.now) or not _may_be_steered(state, pool):
             continue
         actions += [SetTarget(pool.key, 0, 0, fleet_id=fleet_id) for fleet_id in pool.surplus]
         late = bool(pool.ordered_since) and moment.now - pool.ordered_since >= moment.policy.order_patience_s
@@ -87,7 +87,7 @@ def targets(
     return sorted(actions, key=lambda action: _grows(state.pools[action.pool], action))
 
 
-class _Rises:
+class _RiseLimits:
     """Limits on how far targets may rise: the last guard before money is spent. It counts orders and ignores the
     instances that the state records as held. Otherwise every decision would buy again an instance that a fleet does not
     count."""

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from argosy.market.cover import alike, tasks_per_instance
-from argosy.market.limits import ROUNDING, OrderLimits, Purse
+from argosy.market.limits import ROUNDING, BuyRoom, OrderLimits
 from argosy.market.order import Backlog, Order, Shortfall
 from argosy.model.pools import Offer
 from argosy.model.resources import Resources
 from argosy.model.shares.sharing import Cap
 from argosy.placement.demand import Batch
 from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, at_cap, units_of
-from argosy.scheduler.turns.fair_order import Within
+from argosy.scheduler.turns.fair_order import QueueCapColumns
 from argosy.scheduler.turns.fair_share import FairShare, QueueCaps
 from argosy.sharing.bounds import LENT, NO_CAP
 from argosy.sharing.columns import MOST, IntArray, Limits
@@ -60,7 +60,7 @@ class CappedDemand:
         why = tuple(caps.room.why(int(row), units) for row, units in zip(queue, beyond, strict=True))
         return cls(caps, queue, wants, found.counts, why, dict(zip(run_ids, costs, strict=True)))
 
-    def backlog(self, backlog: Sequence[Backlog], purses: Mapping[str, Purse]) -> list[Backlog]:
+    def backlog(self, backlog: Sequence[Backlog], purses: Mapping[str, BuyRoom]) -> list[Backlog]:
         """The part of the backlog that may be bought for."""
         found = []
         for each, count, name in zip(backlog, self.counts.tolist(), map(self._name, self.queue), strict=True):
@@ -69,7 +69,7 @@ class CappedDemand:
             found.append(replace(each, batch=replace(each.batch, count=count), purses=its))
         return found
 
-    def within(self) -> Within:
+    def within(self) -> QueueCapColumns:
         """The demand that may be bought for. Guarantees that are not lent are withheld from the shared instances and
         dollars."""
         room, nothing = self.caps.room, np.zeros(len(self.caps.asks), dtype=np.int64)
@@ -82,7 +82,7 @@ class CappedDemand:
         """Whether a queue lacks part of a guarantee that it does not lend."""
         return bool(self.caps.room.kept(USD) or self.caps.room.kept(INSTANCES))
 
-    def purses(self, limits: OrderLimits, left: int) -> Mapping[str, Purse]:
+    def purses(self, limits: OrderLimits, left: int) -> Mapping[str, BuyRoom]:
         """The limits of each queue that has a cap; and, for each queue that withholds its unused guarantee, those of
         all other queues. left: instances that may be added at all."""
         usd, instances = self.caps.room.kept(USD), self.caps.room.kept(INSTANCES)
@@ -92,15 +92,15 @@ class CappedDemand:
             kept_usd = sum(usd.get(each, 0) for each in others) / SCALE[USD]
             kept = -(-sum(instances.get(each, 0) for each in others) // SCALE[INSTANCES])
             told = KEPT.format(", ".join(sorted(others)))
-            found[BUT.format(name)] = Purse(max(0, left - kept), max(0.0, limits.usd_per_hour - kept_usd), told, told)
+            found[BUT.format(name)] = BuyRoom(max(0, left - kept), max(0.0, limits.usd_per_hour - kept_usd), told, told)
         return found
 
-    def _within_caps(self) -> Mapping[str, Purse]:
+    def _within_caps(self) -> Mapping[str, BuyRoom]:
         found = {}
         for number, (name, cap) in enumerate(zip(self.caps.room.names, self.caps.room.caps, strict=True)):
             if min(cap.usd_per_hour, cap.instances) < math.inf:
                 left = self.caps.room.left[number]
-                found[name] = Purse(
+                found[name] = BuyRoom(
                     ANY if left[INSTANCES] >= NO_CAP else max(0, int(left[INSTANCES])) // SCALE[INSTANCES],
                     math.inf if left[USD] >= NO_CAP else max(0, int(left[USD])) / SCALE[USD],
                     at_cap(name, cap, INSTANCES),

@@ -303,7 +303,7 @@ def bring_to_size(market: MarketView, order: Order, places: Places, headroom: He
                 order.kept[key] += kept
                 lacking -= kept
         if lacking > 0:
-            _buy_least(order, _Lacking(moment, least, lacking, _open_to(least, places, market.offers)), headroom)
+            _buy_least(order, _FloorGap(moment, least, lacking, _open_to(least, places, market.offers)), headroom)
 
 
 def _is_of(moment: Moment, least: LeastSize, key: PoolPurchase) -> bool:
@@ -326,7 +326,7 @@ def _open_to(least: LeastSize, places: Places, offers: Sequence[Offer]) -> Seque
 
 
 @dataclass(frozen=True, slots=True)
-class _Lacking:
+class _FloorGap:
     """Instances that a floor lacks, and the offers that count for it."""
 
     moment: Moment
@@ -335,7 +335,7 @@ class _Lacking:
     offers: Sequence[Offer]
 
 
-def _buy_least(order: Order, lacking: _Lacking, headroom: Headroom) -> None:
+def _buy_least(order: Order, lacking: _FloorGap, headroom: Headroom) -> None:
     added = _cheapest(lacking.offers, lacking.instances, headroom)
     order.instances.update((offer.pool, offer.purchase) for offer in added)
     order.usd_per_hour += sum(offer.effective for offer in added)
@@ -361,7 +361,7 @@ def _cheapest(offers: Sequence[Offer], most: int, headroom: Headroom) -> list[Of
     return added
 
 
-def _why_not_more(lacking: _Lacking, headroom: Headroom) -> str:
+def _why_not_more(lacking: _FloorGap, headroom: Headroom) -> str:
     """The limit that was reached; "" if the next tick continues."""
     moment, offers = lacking.moment, lacking.offers
     if not offers:

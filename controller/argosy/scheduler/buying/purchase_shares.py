@@ -22,16 +22,16 @@ from argosy.placement.demand import Batch
 from argosy.scheduler.buying.capped_demand import INSTANCES_COLUMN, USD_COLUMN, CappedDemand
 from argosy.scheduler.placing.places import Places
 from argosy.scheduler.turns.caps import INSTANCES, OF_A_VCPU, SCALE, USD, use_of_quotas
-from argosy.scheduler.turns.fair_order import FairOrder, Within
-from argosy.sharing.alternatives import NO_OTHER, DealtByWays, Turn, Way, dealt_by_ways
+from argosy.scheduler.turns.fair_order import FairOrder, QueueCapColumns
+from argosy.sharing.alternatives import NO_OTHER, LaterRounds, Way, WayCounts, dealt_by_ways
 from argosy.sharing.columns import MOST, IntArray, Limits
-from argosy.sharing.fill import Filled
+from argosy.sharing.fill import TaskCounts
 
 UNIT = SCALE[INSTANCES]  # of an instance
 FIRST_QUOTA = 3  # columns before those of quotas: instances of now, instances, dollars
 
 
-class ForAll(NamedTuple):
+class CommonLimits(NamedTuple):
     """The limits of all purchases together."""
 
     room: int  # instances that may be added now
@@ -100,7 +100,7 @@ def due_instances(moment: Moment, places: Places, demand: Demand, offers: Sequen
     offered = {run_id: _offered(batch, ever, limits.vcpus_left, known) for run_id, batch in batches.items()}
     ids = tuple(run.id for run in places.share.order.runs if offered.get(run.id))
     quotas = tuple(sorted({each.quota for its in offered.values() for each in its if each.quota is not None}))
-    for_all = ForAll(
+    for_all = CommonLimits(
         max(0, limits.instances),
         max(0, moment.instances_left()),
         max(1, moment.policy.max_instances),
@@ -157,20 +157,20 @@ class _PurchaseShares:
     order: FairOrder
     ids: tuple[str, ...]
     offered: Mapping[str, tuple[QuotaOffer, ...]]
-    for_all: ForAll
+    for_all: CommonLimits
     column: Mapping[QuotaKey, int] = field(init=False)
 
     def __post_init__(self) -> None:
         columns = {key: FIRST_QUOTA + number for number, key in enumerate(self.for_all.quotas)}
         object.__setattr__(self, "column", columns)
 
-    def dealt(self, wants: IntArray, coming: Mapping[str, int], capped: CappedDemand | None) -> DealtByWays:
+    def dealt(self, wants: IntArray, coming: Mapping[str, int], capped: CappedDemand | None) -> WayCounts:
         ways = [[self._way(each) for each in self.offered[run_id]] for run_id in self.ids]
         limits, sharer = self.for_all.limits(), np.array([self.order.row[each] for each in self.ids], dtype=np.int64)
         used, within = self._used(ways, coming), None if capped is None else self._within(capped)
         queue = None if within is None else self.order.groups(within.queues)[sharer]
 
-        def deal(turn: Turn) -> Filled:
+        def deal(turn: LaterRounds) -> TaskCounts:
             has = used.copy()
             np.add.at(has, sharer, turn.taken)
             left = np.maximum(0, limits.free - turn.taken.sum(axis=0))
@@ -179,7 +179,7 @@ class _PurchaseShares:
 
         return dealt_by_ways(wants, ways, len(limits), deal)
 
-    def due(self, found: DealtByWays, limits: OrderLimits, told: str) -> dict[str, Due]:
+    def due(self, found: WayCounts, limits: OrderLimits, told: str) -> dict[str, Due]:
         """The share of each run, by its id."""
         shut = frozenset(key for key, column in self.column.items() if found.closed[column])
         general = told or (limits.usd_limit if found.closed[USD_COLUMN] else limits.instances_limit)
@@ -219,6 +219,6 @@ class _PurchaseShares:
                 used[order.row[run.id], FIRST_QUOTA:] += of_quotas[run.number]
         return used
 
-    def _within(self, capped: CappedDemand) -> Within:
+    def _within(self, capped: CappedDemand) -> QueueCapColumns:
         costs = np.array([capped.costs[run_id] for run_id in self.ids], dtype=np.int64).reshape(-1, 4)
         return capped.within()._replace(takes=costs)

@@ -18,7 +18,7 @@ from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer, Pool
 from argosy.model.runs import Run
-from argosy.model.setbacks import LASTING, Setback, Subject, What
+from argosy.model.setbacks import LASTING, Act, Setback, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.model.wording import time_of_day
@@ -55,9 +55,9 @@ def why_refused(moment: Moment, batch: Batch, *, coming: bool = False, limited: 
 def waits_for_answer(moment: Moment, run: Run, is_sent: bool) -> bool:
     """Whether its reason is a refused call that is repeated. is_sent: whether this tick sends tasks of it."""
     counts = run.tasks.counts()
-    subjects = [Subject(What.VERIFY, run.id)] if counts[TaskStatus.VERIFYING] else []
+    subjects = [Subject(Act.VERIFY, run.id)] if counts[TaskStatus.VERIFYING] else []
     if is_sent or counts[TaskStatus.STARTING]:
-        subjects += [Subject(What.LAUNCH, run.id), Subject(What.SEND, run.id)]
+        subjects += [Subject(Act.LAUNCH, run.id), Subject(Act.SEND, run.id)]
     setbacks = moment.state.setbacks
     return any(subject in setbacks and setbacks[subject].holds(moment.now) for subject in subjects)
 
@@ -66,9 +66,9 @@ def _refusal_of(pool: Pool, moment: Moment, spot: Set[str], *, ordered: bool) ->
     """AWS's refusal to take the pool's order or, if one is `ordered`, to list its instances; None = no refusal. spot:
     pools in which the batch may use spot, so that it does not wait for an on-demand order."""
     setbacks = moment.state.setbacks
-    subjects = [Subject(What.TARGET, pool.key)] + [Subject(What.ORDER, pool.key)] * (pool.key not in spot)
+    subjects = [Subject(Act.TARGET, pool.key)] + [Subject(Act.ORDER, pool.key)] * (pool.key not in spot)
     if ordered or cannot_prove(moment.state, pool.cell, moment.now):
-        subjects += [Subject(What.LIST, f"{what} {pool.cell}") for what in ("hosts", "container instances")]
+        subjects += [Subject(Act.LIST, f"{what} {pool.cell}") for what in ("hosts", "container instances")]
     found = [setbacks[subject] for subject in subjects if subject in setbacks]
     return next((setback for setback in found if setback.holds(moment.now)), None)
 
@@ -76,7 +76,7 @@ def _refusal_of(pool: Pool, moment: Moment, spot: Set[str], *, ordered: bool) ->
 def cannot_prove(state: State, cell: str, now: float) -> bool:
     """Whether EC2 refuses, for good, to list a cell's instances. Only that listing proves an instance ours, so what is
     bought there could get no work and could not be ended."""
-    setback = state.setbacks.get(Subject(What.LIST, f"hosts {cell}"))
+    setback = state.setbacks.get(Subject(Act.LIST, f"hosts {cell}"))
     return setback is not None and setback.refusals > 0 and setback.holds(now)
 
 
@@ -99,7 +99,7 @@ def unlisted(moment: Moment) -> str:
     broken: Sequence[str] = [
         setback.reason
         for subject, setback in sorted(state.setbacks.items())
-        if subject.what is What.LIST and subject.id.startswith("fleets ") and setback.holds(moment.now)
+        if subject.what is Act.LIST and subject.id.startswith("fleets ") and setback.holds(moment.now)
     ]
     if broken:
         return f"{REFUSED}: {'; '.join(broken)}"

@@ -10,7 +10,7 @@ from argosy.model.actions import Remark
 from argosy.model.moment import Moment
 from argosy.model.run_terms import Dependency
 from argosy.model.runs import Run
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.model.wording import date_and_time
@@ -30,7 +30,7 @@ NAMED = 3  # runs named in one sentence
 def why_held(state: State) -> Iterator[Remark]:
     """For runs that may not start yet, when the reason has changed. Failed preparation comes first."""
     for run in state.runs.values():
-        if not run.held or run.halted or run.complete or Subject(What.PREPARE, run.id) in state.setbacks:
+        if not run.held or run.halted or run.complete or Subject(Act.PREPARE, run.id) in state.setbacks:
             continue
         sentence = _sentence(state, run)
         if sentence != run.waiting:

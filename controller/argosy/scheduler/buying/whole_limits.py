@@ -130,7 +130,7 @@ class WholeLimits:
 NEVER_FITS = "{below}. It has waited {minutes:.0f} minutes for that to change"
 
 
-class OutOfReach(NamedTuple):
+class OversizedRun(NamedTuple):
     """A run whose tasks exceed a whole limit."""
 
     run_id: str
@@ -139,7 +139,7 @@ class OutOfReach(NamedTuple):
     end: HaltRun | None
 
 
-def out_of_reach(moment: Moment, runs: Iterable[RunPlaces]) -> list[OutOfReach]:
+def out_of_reach(moment: Moment, runs: Iterable[RunPlaces]) -> list[OversizedRun]:
     """Of runs that nothing is bought for, those that never fit a limit. A service continues to wait, because it has no
     end."""
     limits, found = WholeLimits(moment), []
@@ -147,7 +147,7 @@ def out_of_reach(moment: Moment, runs: Iterable[RunPlaces]) -> list[OutOfReach]:
         if sentence := limits.exceeded(its.run):
             is_idle = not (its.coming or len(moment.state.attempts.of_run(its.run.number)) or its.run.terms.service)
             end = out_of_patience(moment, its.run, NEVER_FITS, sentence) if is_idle else None
-            found.append(OutOfReach(its.run.id, "" if end else sentence, is_idle, end))
+            found.append(OversizedRun(its.run.id, "" if end else sentence, is_idle, end))
     return found
 
 

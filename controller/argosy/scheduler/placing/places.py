@@ -25,7 +25,7 @@ from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.placing.launches import launches
 from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM, SpareRoom, replacements, spare_batches, spare_room
 from argosy.scheduler.supply.present import what_is_there
-from argosy.scheduler.supply.roster import Lineup, Roster
+from argosy.scheduler.supply.roster import PlacementRows, Roster
 from argosy.scheduler.turns.asks import NO_BOUND, Ask, Bound
 from argosy.scheduler.turns.fair_share import FairShare, Placed, placed_in_slices
 from argosy.scheduler.turns.turns import Turns, whose_turn
@@ -68,7 +68,7 @@ NO_PLACES = Places()
 
 
 @dataclass(frozen=True, slots=True)
-class _OnHere:
+class _PresentTasks:
     """Tasks placed on present instances. Example: {(0, 3): 5} = five tasks of ask 0 in row 3."""
 
     tasks: Mapping[tuple[int, int], int]  # (ask, row) -> tasks
@@ -78,7 +78,7 @@ class _OnHere:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered:
+class _OrderedTasks:
     """Tasks placed on incoming instances."""
 
     asked: list[Batch]  # per ask, the tasks to place there
@@ -122,7 +122,7 @@ def placed(turns: Turns) -> Places:
     )
 
 
-def _on_here(turns: Turns, here: Supply) -> _OnHere:
+def _on_here(turns: Turns, here: Supply) -> _PresentTasks:
     present, asks, share = turns.present, turns.asks, turns.share
     in_use = _instances_in_use(present.moment.state, present.runs)
     batches = _beside_elsewhere(asks, here, in_use)
@@ -132,10 +132,10 @@ def _on_here(turns: Turns, here: Supply) -> _OnHere:
         share = replace(share, caps=caps)
     for number, row in tasks:
         in_use[asks[number].run.id].add(here.row(row).id)
-    return _OnHere(tasks, unplaced, in_use, share)
+    return _PresentTasks(tasks, unplaced, in_use, share)
 
 
-def _on_ordered(turns: Turns, on_here: _OnHere, coming: Supply) -> _Ordered:
+def _on_ordered(turns: Turns, on_here: _PresentTasks, coming: Supply) -> _OrderedTasks:
     """Adds the instances that runs wait for to `on_here.in_use`."""
     share, fitness = on_here.share, turns.present.fitness
     asked = _rest(turns, on_here)
@@ -148,10 +148,10 @@ def _on_ordered(turns: Turns, on_here: _OnHere, coming: Supply) -> _Ordered:
             share = replace(share, caps=share.caps.with_promised(tasks))
     for number, row in tasks:
         on_here.in_use[turns.asks[number].run.id].add(coming.row(row).id)
-    return _Ordered(asked, unplaced, tasks, {coming.row(row).id for _, row in tasks}, share)
+    return _OrderedTasks(asked, unplaced, tasks, {coming.row(row).id for _, row in tasks}, share)
 
 
-def _rest(turns: Turns, on_here: _OnHere) -> list[Batch]:
+def _rest(turns: Turns, on_here: _PresentTasks) -> list[Batch]:
     """Per ask, the tasks to place on incoming instances. Tasks on warned instances count among the ordinary ones:
     their replacement is bought in the same tick (DESIGN D10)."""
     warned = _tasks_on_warned(turns.present.moment.state)
@@ -165,7 +165,7 @@ def _rest(turns: Turns, on_here: _OnHere) -> list[Batch]:
     ]
 
 
-def _per_run(asks: Sequence[Ask], ordered: _Ordered, counted_on: Mapping[str, set[str]]) -> tuple[RunPlaces, ...]:
+def _per_run(asks: Sequence[Ask], ordered: _OrderedTasks, counted_on: Mapping[str, set[str]]) -> tuple[RunPlaces, ...]:
     asked = zip(asks, ordered.asked, ordered.unplaced, strict=True)
     return tuple(
         _run_places(list(its), frozenset(counted_on[run_id]))
@@ -266,7 +266,7 @@ def _tasks_on_warned(state: State) -> Counter[int]:
 
 
 def place_now(
-    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness], share: FairShare | None = None
+    batches: Sequence[Batch], lineup: PlacementRows, fitness: Mapping[str, Fitness], share: FairShare | None = None
 ) -> tuple[Counter[tuple[int, int]], list[int]]:
     """(batch, row) -> tasks on present instances; and how many tasks of each batch found no place there.
 
@@ -309,7 +309,7 @@ def _first(
 
 
 def _meant_for(
-    batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
+    batches: Sequence[Batch], lineup: PlacementRows, fitness: Mapping[str, Fitness]
 ) -> tuple[list[int], list[int]] | None:
     """How many tasks of each batch would go to present instances if all instances were present, and how many spread
     tasks would go to the incoming ones; None if it makes no difference."""

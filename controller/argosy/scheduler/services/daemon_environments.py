@@ -19,12 +19,12 @@ from argosy.model.moment import Moment
 from argosy.model.resources import CPU_UNITS_PER_VCPU, Resources
 from argosy.model.runs import Run
 from argosy.model.services.environments import DeploymentStatus, Environment
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.model.wording import first_of
 from argosy.scheduler.services.daemons import DaemonHost, DaemonStep, DaemonTask, PendingSlot, daemon_step
 from argosy.scheduler.services.deployments import (
-    DeploymentStanding,
+    DeploymentCounts,
     is_left_alone,
     left_alone,
     placed_rows,
@@ -85,7 +85,7 @@ def _steps(its: _Rollout) -> Iterator[Action]:
     )
     waiting = _why_starved(its, step.starved) if _may_launch(its) else target.waiting if target is not None else ""
     is_held = bool(suspended_runs(its.moment.state, env))
-    standing = DeploymentStanding(len(hosts), step.healthy, step.outdated, waiting, is_held)
+    standing = DeploymentCounts(len(hosts), step.healthy, step.outdated, waiting, is_held)
     notes = list(progress(its.moment, env, target, standing))
     if any(note.status is DeploymentStatus.FAILED for note in notes):
         yield from notes  # a revision that is given up in this tick starts nothing and stops nothing
@@ -227,7 +227,7 @@ def _stops(its: _Rollout, step: DaemonStep, rows: Mapping[tuple[str, int], int])
 def _may_launch(its: _Rollout) -> bool:
     """Otherwise the run itself states its reason: its definition, or that ECS has to accept its launches."""
     target, now = its.target, its.moment.now
-    return target is not None and target.ready and its.moment.state.may_try(What.LAUNCH, target.id, now)
+    return target is not None and target.ready and its.moment.state.may_try(Act.LAUNCH, target.id, now)
 
 
 def _launches(its: _Rollout, step: DaemonStep) -> Iterator[Launch]:

@@ -59,7 +59,7 @@ class DaemonStep:
 
 
 @dataclass(frozen=True, slots=True)
-class _OnHost:
+class _HostTasks:
     """The tasks on one instance."""
 
     host: DaemonHost
@@ -125,14 +125,14 @@ def daemon_step(
     )
 
 
-def _at(host: DaemonHost, tasks: Sequence[DaemonTask]) -> _OnHost:
+def _at(host: DaemonHost, tasks: Sequence[DaemonTask]) -> _HostTasks:
     stay = sorted((task for task in tasks if not task.ends), key=lambda task: (-task.status, task.run_id, task.index))
     mine, old = ([task for task in stay if task.is_target is is_target] for is_target in (True, False))
-    return _OnHost(host, mine, old, len(tasks))
+    return _HostTasks(host, mine, old, len(tasks))
 
 
 def _vacant(
-    here: Sequence[_OnHost], pending: Sequence[PendingSlot], spare: int, starts_first: bool
+    here: Sequence[_HostTasks], pending: Sequence[PendingSlot], spare: int, starts_first: bool
 ) -> list[DaemonHost]:
     """Instances that get a task now. If the new task starts next to the old one, only a few start at a time, because
     the revision may be broken."""
@@ -160,7 +160,7 @@ def _meant(vacant: Iterable[str], later: Iterable[str], pending: Sequence[Pendin
     return found | {index: name for name, index in zip(free, others, strict=False)}
 
 
-def _stops(here: Sequence[_OnHost], spare: int, starts_first: bool) -> list[DaemonTask]:
+def _stops(here: Sequence[_HostTasks], spare: int, starts_first: bool) -> list[DaemonTask]:
     """Second tasks on an instance; old ones that are replaced already or not healthy; and, if the old task stops
     first, as many healthy ones as may be missing at a time."""
     found = [task for each in here for task in each.mine[1:]]
@@ -178,6 +178,6 @@ def _stops(here: Sequence[_OnHost], spare: int, starts_first: bool) -> list[Daem
     return found
 
 
-def _stuck(here: Sequence[_OnHost]) -> tuple[str, ...]:
+def _stuck(here: Sequence[_HostTasks]) -> tuple[str, ...]:
     """Instances where the new task does not fit even in place of the old one, which therefore stays."""
     return tuple(each.host.id for each in here if each.old and each.host.is_open and not each.can_change)

@@ -26,7 +26,7 @@ GONE = "its run no longer exists"
 
 
 @dataclass(frozen=True, slots=True)
-class DeploymentStanding:
+class DeploymentCounts:
     """The tasks of an environment, counted."""
 
     desired: int
@@ -45,7 +45,7 @@ def left_alone(env: Environment) -> Iterator[NoteDeployment]:
 
 
 def progress(
-    moment: Moment, env: Environment, target: Run | None, standing: DeploymentStanding
+    moment: Moment, env: Environment, target: Run | None, standing: DeploymentCounts
 ) -> Iterator[NoteDeployment]:
     """The progress of the latest deployment, if that has changed."""
     deployment = env.deployment
@@ -70,7 +70,7 @@ def progress(
         yield note
 
 
-def recovered(moment: Moment, env: Environment, standing: DeploymentStanding) -> Iterator[NoteRecovered]:
+def recovered(moment: Moment, env: Environment, standing: DeploymentCounts) -> Iterator[NoteRecovered]:
     """The note that none of its tasks has failed for a while, and that all desired ones are healthy."""
     is_calm = moment.now >= env.failed_at + CALM_S or not standing.desired
     if env.is_failing and is_calm and standing.healthy >= standing.desired:
@@ -88,7 +88,7 @@ def _going_on(
     env: Environment,
     deployment: ServiceDeployment,
     target: Run | None,
-    standing: DeploymentStanding,
+    standing: DeploymentCounts,
     note: NoteDeployment,
 ) -> NoteDeployment:
     service = target.terms.service if target is not None else None

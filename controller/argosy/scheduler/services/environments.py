@@ -29,7 +29,7 @@ from argosy.model.services.live_tasks import all_are_well, failing_rows, healthy
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.services.daemon_environments import daemon_rollout
 from argosy.scheduler.services.deployments import (
-    DeploymentStanding,
+    DeploymentCounts,
     is_left_alone,
     left_alone,
     placed_rows,
@@ -274,10 +274,10 @@ def _stops(moment: Moment, tasks: Tasks, slots: Sequence[Slot], cause: StopCause
             yield StopAttempt(arn, cell_of(arn), key, cause, SAID_AGAIN[cause])
 
 
-def _standing(env: Environment, target: Run | None, tasks: Tasks, now: Step) -> DeploymentStanding:
+def _standing(env: Environment, target: Run | None, tasks: Tasks, now: Step) -> DeploymentCounts:
     """Tasks that this tick stops are ending: the commit that completes a deployment must not stop what it counts."""
     stopped = {*now.stops, *now.failed}
     serving = [slot for slot in tasks.wanted if slot.is_target and slot not in stopped]
     healthy = sum(not slot.leaves and slot.status is SlotStatus.HEALTHY for slot in serving)
     outdated = len(tasks.wanted) - len(serving) + sum(tasks.ending.values())
-    return DeploymentStanding(env.desired, healthy, outdated, target.waiting if target is not None else "")
+    return DeploymentCounts(env.desired, healthy, outdated, target.waiting if target is not None else "")

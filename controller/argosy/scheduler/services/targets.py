@@ -16,7 +16,7 @@ from argosy.model.runs import Run
 from argosy.model.services.environments import Environment
 from argosy.model.services.live_tasks import PlacedTask, place_of, places_of
 from argosy.model.services.targets import MOST_TARGETS, TargetEntry, TargetPlace
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 from argosy.scheduler.upkeep.upkeep import has_handed_over
 
@@ -52,9 +52,9 @@ def _steps(moment: Moment, env: Environment, stopped: Set[AttemptKey]) -> Iterat
         if _serves(state, each):
             serving[each.place] = None
     leaving = [place for place, target in env.targets.items() if not target.left_at and _leaves(target, place, held)]
-    if state.may_try(What.TARGETS_OUT, env.name, moment.now):
+    if state.may_try(Act.TARGETS_OUT, env.name, moment.now):
         yield from (DeregisterTargets(env.name, places) for places in _by_group(leaving))
-    if state.may_try(What.TARGETS_IN, env.name, moment.now):
+    if state.may_try(Act.TARGETS_IN, env.name, moment.now):
         room = MOST_TARGETS - sum(bool(target.registered_at) for target in env.targets.values())
         new = [place for place in serving if _is_to_come(env.targets.get(place))]
         yield from (RegisterTargets(env.name, places) for places in _by_group(new[: max(0, room)]))

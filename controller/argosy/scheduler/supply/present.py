@@ -10,21 +10,21 @@ import numpy as np
 
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.candidates import MAX_MIX, Shape, make_mix
 from argosy.placement.fitness import GPU, Fitness, Mix
 from argosy.placement.strategy import own_functions
 from argosy.placement.supply import Supply
-from argosy.scheduler.supply.roster import Lineup, Roster
-from argosy.scheduler.supply.rows import Outlook
+from argosy.scheduler.supply.roster import PlacementRows, Roster
+from argosy.scheduler.supply.rows import Expectations
 
 _MOST_KEYS = 1_000_000  # one per run, instance with room and shape of task: a pass takes 0.25 s
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class PresentSupply:
     """The result of `what_is_there`, the first phase of a tick.
 
     Example: run r1 is open and prepared, r2 is backing off from a refused launch; i-1 is active, i-2 boots and a fleet
@@ -34,24 +34,24 @@ class Present:
     moment: Moment
     fitness: Mapping[str, Fitness]  # users' own functions that work
     runs: tuple[Run, ...]  # that may start tasks, in order of submission; no daemons
-    lineup: Lineup  # with the data that the strategies of `runs` read of each instance
+    lineup: PlacementRows  # with the data that the strategies of `runs` read of each instance
 
 
-def what_is_there(moment: Moment, roster: Roster, fitness: Mapping[str, Fitness]) -> Present:
+def what_is_there(moment: Moment, roster: Roster, fitness: Mapping[str, Fitness]) -> PresentSupply:
     """roster: a cache from earlier ticks; it changes no answer. A run that names a function outside `fitness` is
     left out."""
     state = moment.state
     ready = [run for run in state.runs.values() if run.ready and not run.is_daemon]
-    ready = [run for run in ready if state.may_try(What.LAUNCH, run.id, moment.now)]
+    ready = [run for run in ready if state.may_try(Act.LAUNCH, run.id, moment.now)]
     ready = [run for run in ready if all(name in fitness for name in own_functions(run.terms.strategy))]
     lineup = roster.at(moment)
     owed, instances = lineup.owed, state.instances
-    seen = Outlook.of(moment, ready).on(
+    seen = Expectations.of(moment, ready).on(
         lineup.supply, lambda name: owed[name][0] if name in owed else instances[name].pool
     )
     if mix := typical_mix(state, ready, seen):
         seen = replace(seen, mix=mix)
-    return Present(moment, fitness, tuple(ready), replace(lineup, supply=seen))
+    return PresentSupply(moment, fitness, tuple(ready), replace(lineup, supply=seen))
 
 
 def typical_mix(state: State, ready: Sequence[Run], supply: Supply) -> Mix | None:

@@ -35,7 +35,7 @@ Rows = dict[str, tuple[Rank, InstanceRow] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Lineup:
+class PlacementRows:
     """Rows for placement, in a stable order. Valid until the `Roster` that made it is used again."""
 
     supply: Supply
@@ -61,19 +61,19 @@ class Roster:
     """The cache between two reads of one state. For another state, all rows are made again."""
 
     def __init__(self) -> None:
-        self._kept: _Followed | None = None
+        self._kept: _FollowedRows | None = None
 
-    def at(self, moment: Moment) -> Lineup:
+    def at(self, moment: Moment) -> PlacementRows:
         """ValueError names an instance whose numbers are impossible."""
         kept, self._kept = self._kept, None  # an update that fails halfway leaves the cache inconsistent
         if kept is None or not kept.can_go_on(moment):
-            kept = _Followed(moment)
+            kept = _FollowedRows(moment)
         kept.follow(moment)
         self._kept = kept
-        return Lineup(kept.rows.supply, kept.rows.below((_PAUSING,)), kept.owed)
+        return PlacementRows(kept.rows.supply, kept.rows.below((_PAUSING,)), kept.owed)
 
 
-class _Followed:
+class _FollowedRows:
     """The rows of all instances, and their sources."""
 
     def __init__(self, moment: Moment) -> None:

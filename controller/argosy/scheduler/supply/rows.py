@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.market.daemons import Daemon, KeptForDaemons, Uses, kept_for
+from argosy.market.daemons import Daemon, DaemonRoom, Uses, kept_for
 from argosy.market.offers import interruption_rate_of, reserved_until
 from argosy.model.instance_types import PURCHASE_ATTRIBUTE, own_attributes
 from argosy.model.instances import Instance, InstanceStatus, Purchase
@@ -101,7 +101,7 @@ def row_of(
     attributes = attributes_of(instance)
     here = {number: uses[number].taken for number, count in runs.items() if count and number in uses}
     whole_disk = policy.task_disk_gib_of(kind) if kind else 0
-    kept = kept_for(daemons, attributes, instance.size, whole_disk, here) if daemons else KeptForDaemons()
+    kept = kept_for(daemons, attributes, instance.size, whole_disk, here) if daemons else DaemonRoom()
     of_daemons = sum(runs.get(number, 0) for each in daemons for number in (each.number, *each.others))
     free = Resources(cpu, memory, gpus).beyond(kept.resources)
     return InstanceRow(
@@ -180,7 +180,7 @@ class ExpectedRows:
         attributes = policy.expected_attributes(kind, at.zone, purchase, at.cell)
         attributes |= reserved_until(at.empty_by - policy.boot_s)
         disk, most = policy.task_disk_gib_of(kind), policy.most_tasks_of(kind.name)
-        kept = kept_for(self._daemons, attributes, size, disk) if self._daemons else KeptForDaemons()
+        kept = kept_for(self._daemons, attributes, size, disk) if self._daemons else DaemonRoom()
         return InstanceRow(
             "",
             *size.beyond(kept.resources).cpu_memory_gpus,
@@ -194,7 +194,7 @@ class ExpectedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Expectations:
     """Empty if no strategy reads it."""
 
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class Outlook:
     """Instance id -> epoch seconds when the last of its live attempts is expected to end."""
 
     @classmethod
-    def of(cls, moment: Moment, runs: Sequence[Run]) -> Outlook:
+    def of(cls, moment: Moment, runs: Sequence[Run]) -> Expectations:
         """The expectations that the strategies of `runs` read."""
         strategies = {run.terms.strategy for run in runs}
         return cls(

@@ -45,7 +45,7 @@ from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.share_levels import ShareLevels, long_run_launches
 from argosy.scheduler.upkeep.upkeep import arn_of_row
 from argosy.sharing.columns import IntArray, Limits, Sharers
-from argosy.sharing.victims import Exchange, Holders, Standings, Wish, exchange, is_just
+from argosy.sharing.victims import Exchange, Holders, Standings, WaitingTask, exchange, is_just
 
 MOST_STOPPED = 50  # tasks in a tick, and a hundredth of those that run
 KEPT_S = 180.0  # how long the room is kept: a task has up to two minutes to answer SIGTERM
@@ -68,7 +68,7 @@ def reclaims(market: MarketView, ordered: OrderedPlaces, money: UncappedRuns) ->
         if reclaim is not None and moment.now - sharing.held_since.get(run_id, moment.now) >= reclaim.after_s
     }
     if ripe and reclaim is not None:
-        acts += _Reclaiming(market, reclaim, ripe, places, money).acts()
+        acts += _TickExchanges(market, reclaim, ripe, places, money).acts()
     return acts
 
 
@@ -100,7 +100,7 @@ def _is_of_all(moment: Moment, reason: str) -> bool:
     return reason in (DEPLOYMENT, DEPLOYMENT_USD.format(moment.state.sharing.usd_per_hour)) or is_quota(reason)
 
 
-class _Reclaiming:
+class _TickExchanges:
     """The exchanges of one tick."""
 
     def __init__(
@@ -191,8 +191,8 @@ class _Reclaiming:
             return None
         return made
 
-    def _wish(self, run: Run) -> Wish:
-        return Wish(self.order.row[run.id], self._takes(run))
+    def _wish(self, run: Run) -> WaitingTask:
+        return WaitingTask(self.order.row[run.id], self._takes(run))
 
     def _stops(self, held: _RunWithoutRoom, made: Exchange) -> Acts:
         run, instance, state = held.run, self.instances[made.place], self.moment.state

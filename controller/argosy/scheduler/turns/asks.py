@@ -28,7 +28,7 @@ from argosy.model.instance_types import (
 )
 from argosy.model.instances import Instance, Purchase
 from argosy.model.moment import Moment
-from argosy.model.purchases import Stance, with_reserved
+from argosy.model.purchases import PurchaseStance, with_reserved
 from argosy.model.run_terms import ARM64, RUNNER_ATTRIBUTE, RUNNER_PROTOCOL, RunTerms
 from argosy.model.runs import Run
 from argosy.model.start_ups import image_key
@@ -205,7 +205,7 @@ def _purchase(may_buy: frozenset[Purchase]) -> tuple[str, ...]:
 
 def _last_decided(run: Run) -> frozenset[Purchase]:
     if run.terms.purchase.mixes:
-        return frozenset({Purchase.SPOT if run.steering.stance is Stance.SPOT else Purchase.ON_DEMAND})
+        return frozenset({Purchase.SPOT if run.steering.stance is PurchaseStance.SPOT else Purchase.ON_DEMAND})
     return frozenset({Purchase(run.terms.purchase)})
 
 

@@ -29,7 +29,7 @@ from argosy.model.shares.sharing import UNITS, Cap, ShareQueue
 from argosy.model.state import State
 from argosy.placement.arrays import FloatArray
 from argosy.placement.supply import Supply
-from argosy.scheduler.supply.roster import Lineup
+from argosy.scheduler.supply.roster import PlacementRows
 from argosy.sharing.bounds import NO_CAP
 from argosy.sharing.columns import BoolArray, IntArray
 
@@ -179,7 +179,7 @@ class CapRoom:
         return at_cap(self.names[queue], self.caps[queue], int(closed[0])) if len(closed) else ""
 
 
-def prices(moment: Moment, lineup: Lineup) -> FloatArray:
+def prices(moment: Moment, lineup: PlacementRows) -> FloatArray:
     """(rows,) USD an hour of each present or incoming instance."""
     instances, state = moment.state.instances, moment.state
     owed = {

@@ -32,7 +32,7 @@ from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.sharing.bounds import NO_CAP, Guarantees, QueueBounds
 from argosy.sharing.columns import ONE_FACTOR, Columns, IntArray, Limits, Sharers
-from argosy.sharing.fill import Filled, fill, turns
+from argosy.sharing.fill import TaskCounts, fill, turns
 from argosy.sharing.history import Weight, factors
 
 MINUTE_S = 60.0
@@ -88,7 +88,7 @@ def _places(run: Run, whole: Resources | None) -> int:
     return int(min(most, run.task_count))
 
 
-class Within(NamedTuple):
+class QueueCapColumns(NamedTuple):
     """Caps of queues, in units of theirs."""
 
     queues: Sequence[str]
@@ -100,14 +100,14 @@ class Within(NamedTuple):
     kept_from: IntArray  # (queues,) the limit that withholds the missing part from the others; LENT = it is lent
     whole: IntArray  # (queues, units) the caps themselves
 
-    def after(self, queue: IntArray, given: IntArray) -> Within:
+    def after(self, queue: IntArray, given: IntArray) -> QueueCapColumns:
         """After each run, of the queue in that place, has been given that number of tasks."""
         taken = np.zeros_like(self.left)
         np.add.at(taken, queue, given[:, None] * self.takes)
         left = np.where(self.left >= NO_CAP, self.left, np.maximum(self.left - taken, 0))
         return self._replace(left=left, used=self.used + taken[np.arange(len(taken)), self.unit])
 
-    def without_guarantees(self) -> Within:
+    def without_guarantees(self) -> QueueCapColumns:
         return self._replace(amount=np.zeros_like(self.amount))
 
 
@@ -161,8 +161,8 @@ class FairOrder:
         takes: IntArray,
         limits: Limits,
         used: IntArray,
-        within: Within | None = None,
-    ) -> Filled:
+        within: QueueCapColumns | None = None,
+    ) -> TaskCounts:
         """How many of its tasks each of the runs gets. They are in this order, and may appear more than once.
 
         takes: (runs, limits) for a task. used: (sharers, limits).
@@ -174,7 +174,7 @@ class FairOrder:
         bounds = of_caps.less_never(columns, within.whole)
         return fill(columns, self._sharers(used), limits, bounds, self._guarantees(within, bounds.of_runs(columns)))
 
-    def _guarantees(self, within: Within, of_runs: IntArray) -> Guarantees:
+    def _guarantees(self, within: QueueCapColumns, of_runs: IntArray) -> Guarantees:
         # A queue's use is divided equally among its sharers, which only decides between its owners.
         group = self.groups(within.queues)
         members = np.bincount(group, minlength=len(within.amount))

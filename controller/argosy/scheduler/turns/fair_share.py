@@ -22,14 +22,14 @@ from argosy.placement.pass_state import PassState
 from argosy.placement.place import place, place_further
 from argosy.placement.strategy import spread_attribute
 from argosy.placement.supply import Supply
-from argosy.scheduler.supply.roster import Lineup
+from argosy.scheduler.supply.roster import PlacementRows
 from argosy.scheduler.turns.asks import Ask
 from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, CapRoom, units_of
-from argosy.scheduler.turns.fair_order import FairOrder, Within
+from argosy.scheduler.turns.fair_order import FairOrder, QueueCapColumns
 from argosy.scheduler.turns.share_levels import ShareLevels
 from argosy.sharing.bounds import LENT, NO_CAP
 from argosy.sharing.columns import MOST, BoolArray, IntArray, Limits
-from argosy.sharing.fill import Filled
+from argosy.sharing.fill import TaskCounts
 
 SLICES = 8  # in which the tasks of a batch are placed
 MOST_PASSES = 64  # batches times slices: each of them reads all instances
@@ -78,22 +78,22 @@ class QueueCaps:
 
     order: FairOrder
     asks: Sequence[Ask]
-    lineup: Lineup
+    lineup: PlacementRows
     room: CapRoom  # less all that the tick has placed so far
     usd_per_hour: FloatArray  # (rows of the lineup,)
     costs: IntArray  # (asks, units) the units of a task, averaged where there is room for it
     queue: IntArray  # (asks,)
 
-    def within(self, given: IntArray) -> Within:
+    def within(self, given: IntArray) -> QueueCapColumns:
         """The bounds of the asks, less `given` tasks of each, which the room does not count yet."""
         taken = np.zeros_like(self.room.left)
         np.add.at(taken, self.queue, given[:, None] * self.costs)
         room, unit, each = self.room, self.room.unit, np.arange(len(self.room.names))
         left = np.where(room.left >= NO_CAP, NO_CAP, np.maximum(room.left - taken, 0))
         used, lent = (room.used + taken)[each, unit], np.full(len(each), LENT)
-        return Within(room.names, self.costs, left, unit, room.amount, used, lent, room.whole)
+        return QueueCapColumns(room.names, self.costs, left, unit, room.amount, used, lent, room.whole)
 
-    def cut(self, wants: IntArray, given: IntArray) -> Filled:
+    def cut(self, wants: IntArray, given: IntArray) -> TaskCounts:
         """As many of the wanted tasks as the caps allow, independent of free room."""
         needs = np.array([ask.run.needs.cpu_memory_gpus for ask in self.asks], dtype=np.int64).reshape(-1, 3)
         limits = Limits.of(np.maximum(1, self.lineup.supply.total.sum(axis=1)), [MOST] * 3)
@@ -144,7 +144,7 @@ class FairShare:
     caps: QueueCaps | None = None  # where any queue has one
 
     def meant_for(
-        self, batches: Sequence[Batch], lineup: Lineup, fitness: Mapping[str, Fitness]
+        self, batches: Sequence[Batch], lineup: PlacementRows, fitness: Mapping[str, Fitness]
     ) -> tuple[list[int], list[int]] | None:
         """How many tasks of each batch should start on present instances, and how many of those that spread wait for
         others. None if there is room for all, so that no order is needed."""

@@ -30,7 +30,7 @@ from argosy.sharing.history import part_used
 NO_CAP, NOTHING_USED = Cap(), Cap(0.0, 0.0, 0.0, 0.0)
 
 
-class LatelyUsed(NamedTuple):
+class PastUse(NamedTuple):
     """Past use of a queue, or of an owner in one that is shared by owners."""
 
     owner: str  # "" = the queue itself
@@ -59,7 +59,7 @@ class QueueUse:
     preemptible: bool | None = None  # whether its tasks may be stopped for them; None = as each run says
     preempted: int = 0  # attempts of its open runs that were stopped for others
     kept: int = 0  # instances that take no work but its own, until its tasks arrive
-    lately: Sequence[LatelyUsed] = ()  # by its sharers with open runs, if past use counts
+    lately: Sequence[PastUse] = ()  # by its sharers with open runs, if past use counts
 
 
 def use_of_queues(state: State) -> Sequence[QueueUse]:
@@ -106,7 +106,7 @@ def use_of_queues(state: State) -> Sequence[QueueUse]:
         its.level = its.use / its.weight if its.weight else None
     for (name, owner), factor in _factors(state).items():
         used = part_used(state.sharing.recent, (name, owner))
-        found[name].lately = [*found[name].lately, LatelyUsed(owner, used, factor / ONE_FACTOR)]
+        found[name].lately = [*found[name].lately, PastUse(owner, used, factor / ONE_FACTOR)]
     return list(found.values())
 
 

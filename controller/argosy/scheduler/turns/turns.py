@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.scheduler.supply.present import Present
+from argosy.scheduler.supply.present import PresentSupply
 from argosy.scheduler.turns.asks import NO_BOUND, Ask, Bound, asks_of
 from argosy.scheduler.turns.caps import CapRoom, costs_on, prices
 from argosy.scheduler.turns.fair_order import FairOrder, latest_starts
@@ -22,12 +22,12 @@ class Turns:
     `b` the first 4 places before the two take turns. With one queue alone, `share` is None: first come, first served.
     """
 
-    present: Present
+    present: PresentSupply
     asks: Sequence[Ask]  # in the order of their turns
     share: FairShare | None  # None: there is one sharer, and no queue has a cap
 
 
-def whose_turn(present: Present, at_most: Mapping[str, Bound] = NO_BOUND) -> Turns:
+def whose_turn(present: PresentSupply, at_most: Mapping[str, Bound] = NO_BOUND) -> Turns:
     """at_most: by run id."""
     moment, lineup, state = present.moment, present.lineup, present.moment.state
     order = FairOrder.of(state, present.runs, latest_starts(moment, present.runs))

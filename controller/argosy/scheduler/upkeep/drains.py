@@ -14,7 +14,7 @@ from argosy.lifecycle.pools import NEVER_JOINED
 from argosy.model.host_care import MOST_STATUSES, ReadConsole, SetHostStatus
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.moment import Moment
-from argosy.model.setbacks import What
+from argosy.model.setbacks import Act
 
 CONSOLES_AT_ONCE = 3  # instances that fail alike say the same
 REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
@@ -25,7 +25,7 @@ def status_changes(moment: Moment) -> Iterator[SetHostStatus]:
     wanted: defaultdict[tuple[str, InstanceStatus], list[str]] = defaultdict(list)
     for instance in moment.state.instances.values():
         status = _wanted(instance, moment.now)
-        if status is not instance.status and moment.state.may_try(What.DRAIN, instance.id, moment.now):
+        if status is not instance.status and moment.state.may_try(Act.DRAIN, instance.id, moment.now):
             wanted[instance.cell, status].append(instance.id)
     for (cell, status), ids in wanted.items():
         for start in range(0, len(ids), MOST_STATUSES):

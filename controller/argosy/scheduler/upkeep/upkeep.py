@@ -37,7 +37,7 @@ from argosy.model.instances import RESERVATION_ENDS, Instance, InstanceStatus, r
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
@@ -123,7 +123,7 @@ def deregistrations(state: State, now: float) -> Iterator[DeregisterDefinition]:
     old = (
         family
         for family, since in state.unused_definitions.items()
-        if now - since >= patience_s and family not in in_use and state.may_try(What.DEREGISTER, family, now)
+        if now - since >= patience_s and family not in in_use and state.may_try(Act.DEREGISTER, family, now)
     )
     for family in islice(old, DEREGISTERED_AT_ONCE):
         yield DeregisterDefinition(family)
@@ -152,14 +152,14 @@ def run_timeouts(state: State, now: float) -> Iterator[HaltRun]:
 def waits_that_are_over(state: State) -> Iterator[Remark]:
     """A run whose tasks have all ended waits for none of them. A reason about its closing stays."""
     for run in state.runs.values():
-        is_closing = run.manifest_bounds or run.manifest_after or Subject(What.CLOSE, run.id) in state.setbacks
+        is_closing = run.manifest_bounds or run.manifest_after or Subject(Act.CLOSE, run.id) in state.setbacks
         if run.waiting and run.complete and not (run.done or is_closing):
             yield Remark(run.id, "", unaffordable=False)
 
 
 def closings(state: State, now: float) -> Iterator[CloseRun]:
     ended = [
-        run for run in state.runs.values() if run.complete and not run.done and state.may_try(What.CLOSE, run.id, now)
+        run for run in state.runs.values() if run.complete and not run.done and state.may_try(Act.CLOSE, run.id, now)
     ]
     for run in one_each(state, ended):
         yield CloseRun(run.id)
@@ -169,7 +169,7 @@ def folds(state: State, now: float) -> Iterator[FoldHistory]:
     """Open runs whose history has grown by a part, or is about to expire."""
     for run in state.runs.values():
         is_due = run.unfolded_rows >= ROWS_PER_PART or 0 < run.unfolded_since <= now - FOLDED_AFTER_S
-        if is_due and not (run.complete or run.done) and state.may_try(What.FOLD, run.id, now):
+        if is_due and not (run.complete or run.done) and state.may_try(Act.FOLD, run.id, now):
             yield FoldHistory(run.id)
 
 
@@ -182,7 +182,7 @@ def verifications(moment: Moment) -> Iterator[VerifyResult]:
         missing[run_id].append(index)
     ended: dict[str, NDArray[np.int64]] = {}
     for run in state.runs.values():
-        if not state.may_try(What.VERIFY, run.id, moment.now):
+        if not state.may_try(Act.VERIFY, run.id, moment.now):
             continue
         rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING.value)
         if run.id in missing:
@@ -351,7 +351,7 @@ def resolutions(moment: Moment) -> Iterator[ResolveLaunches]:
     for row in state.attempts.with_status(AttemptStatus.IN_DOUBT).tolist() + old:
         by_wave.setdefault(int(state.attempts["wave"][row]), []).append(row)
     for wave, rows in by_wave.items():
-        if not state.may_try(What.RESOLVE, str(wave), now):
+        if not state.may_try(Act.RESOLVE, str(wave), now):
             continue
         launches = tuple(launch for row in rows if (launch := launch_of(state, row)) is not None)
         intended_at = float(min(state.attempts["intended_at"][row] for row in rows))
@@ -381,7 +381,7 @@ def unsent(moment: Moment) -> Iterator[Launch]:
             continue
         if state.runs[launch.key.run_id].halted or instance.cordon.startswith(CLOSED):
             continue
-        if state.may_try(What.LAUNCH, launch.key.run_id, moment.now):
+        if state.may_try(Act.LAUNCH, launch.key.run_id, moment.now):
             yield launch
 
 

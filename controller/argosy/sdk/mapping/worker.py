@@ -174,7 +174,7 @@ class Calls:
         return pickled
 
 
-class Printed:
+class OutputCopy:
     """Standard output, and a copy of the first PRINTED_MAX characters of each call."""
 
     def __init__(self, stream: Any) -> None:
@@ -215,7 +215,7 @@ def main() -> int:
         return WRONG
     os.environ[IN_A_CALL] = "1"
     made = Calls(classes, functions)
-    with redirect_stdout(Printed(sys.stdout)) as output:
+    with redirect_stdout(OutputCopy(sys.stdout)) as output:
         found = [(made.answer(call), output.taken()) for call in calls]
     printed = {place: text for place, (_, text) in enumerate(found) if text}
     head = {"python": python_version(), "cloudpickle": cloudpickle.__version__, "printed": printed}

@@ -31,8 +31,8 @@ from tests.harness.simulation.audit.facts import (
     Commit,
     EffectCheck,
     Operation,
-    Rest,
     TrialFacts,
+    TrialResults,
     Violation,
     short,
 )
@@ -173,7 +173,7 @@ class Auditor:
         for checker in self._checkers:
             checker.ticked(report, version)
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         for checker in self._checkers:
             checker.at_rest(rest)
 

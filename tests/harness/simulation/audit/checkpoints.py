@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from tests.harness.simulation.audit.facts import Checker, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, TrialFacts, TrialResults
 from tests.harness.simulation.world.saving import NOTHING, SavedWork, SavingAttempt
 
 ROUNDING_S = 1e-6
@@ -34,7 +34,7 @@ class CheckpointChecker(Checker):
             self._judge(one, before)
             before.append(one)
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         self.time_passed()
 
     def _judge(self, one: SavingAttempt, before: Sequence[SavingAttempt]) -> None:

@@ -18,7 +18,7 @@ from argosy.model.cluster_history import EVERY_S, ClusterSample, PlacedOrder
 from argosy.model.instances import InstanceStatus, Purchase
 from argosy.model.pools import INTERRUPTIBLE
 from argosy.model.tasks import TaskStatus
-from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts, TrialResults
 
 JSON = dict[str, Any]
 
@@ -51,7 +51,7 @@ class ClusterHistoryChecker(Checker):
         ):
             self.facts.violated("C2", f"the last sample of the cluster is {late_s:.0f} s old")
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         alive = [each for each in self.facts.regions.instances() if each.alive]
         if not alive and not self._open_runs() and self._last and not self._last.is_at_rest:
             self.facts.violated("C3", f"nothing is there any more, and the last sample says {self._last}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from argosy.engine.report import TickReport
 from argosy.model.tasks import TERMINAL
-from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, TrialFacts, TrialResults
 from tests.harness.simulation.world.workload import MOST_PLAIN, PLAIN_MIB, VCPUS
 
 JSON = dict[str, Any]
@@ -57,7 +57,7 @@ class EfficiencyChecker(Checker):
         else:
             self._quiet_since = None
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         awake_s = self.facts.world.now - max(self._quiet_since or self.facts.world.now, self.facts.faults_ended_at)
         alone = rest.controllers == 1 and len(self.facts.regions.worlds) == 1
         if awake_s > AWAKE_S and alone and not self.facts.torn_down:

@@ -28,7 +28,7 @@ from argosy.model.run_terms import ServiceTerms
 from argosy.model.services.environments import DeploymentStatus, Environment
 from argosy.model.tasks import TaskStatus
 from argosy.spec.terms import content_of
-from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts, TrialResults
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
 JSON = dict[str, Any]
@@ -43,7 +43,7 @@ FROZEN_S = 300.0  # seconds for which it is observed while it is frozen
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _StoredEnvironment:
     """The stored record of an environment."""
 
     env: Environment
@@ -55,7 +55,7 @@ class EnvironmentChecker(Checker):
 
     def __init__(self, facts: TrialFacts) -> None:
         super().__init__(facts)
-        self._before: dict[str, _Known] = {}
+        self._before: dict[str, _StoredEnvironment] = {}
         """By name, as of the latest commit."""
         self._running_since: dict[str, float] = {}
         """By ARN of a task that really runs."""
@@ -101,9 +101,9 @@ class EnvironmentChecker(Checker):
         self._check_thaws()
         for name, env in self._services():
             of_env = {each.key: each for each in stored.live.values() if each.key.run_id in env.runs()}
-            now = self._before[name] = _Known(env, of_env)
+            now = self._before[name] = _StoredEnvironment(env, of_env)
             if stored.version != commit.version_before:
-                self._check(known.get(name, _Known(env, {})), now, commit)
+                self._check(known.get(name, _StoredEnvironment(env, {})), now, commit)
 
     def time_passed(self) -> None:
         for name, env in self._services() if self.facts.faults_ended_at else ():
@@ -118,7 +118,7 @@ class EnvironmentChecker(Checker):
         """`DaemonChecker` judges daemons."""
         return [(name, env) for name, env in self.facts.stored.environments.items() if not env.is_daemon]
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         if self.facts.torn_down:
             return
         for env in self.facts.stored.environments.values():
@@ -175,7 +175,7 @@ class EnvironmentChecker(Checker):
                     found[run_id if is_healthy else f"young {run_id}"] += 1
         return dict(found)
 
-    def _check(self, before: _Known, now: _Known, commit: Commit) -> None:
+    def _check(self, before: _StoredEnvironment, now: _StoredEnvironment, commit: Commit) -> None:
         """One commit of a controller."""
         env, target = now.env, now.env.target
         if target is None or target.run_id not in self.facts.jobs:
@@ -227,7 +227,7 @@ class EnvironmentChecker(Checker):
         if abs(env.past_usd - closed) > ROUNDING_USD:
             self._violated("E10", env, f"has cost {env.past_usd} by its closed runs, which have cost {closed}")
 
-    def _check_stops(self, env: Environment, now: _Known, acts: list[StoredAttempt], least: int) -> None:
+    def _check_stops(self, env: Environment, now: _StoredEnvironment, acts: list[StoredAttempt], least: int) -> None:
         """A task that is certainly healthy is stopped only while enough others may be healthy. One that has
         ended by itself does not count."""
         facts = self.facts
@@ -238,7 +238,7 @@ class EnvironmentChecker(Checker):
             stopped = [each.key[1:] for each in hurt]
             self._violated("E1", env, f"{stopped} are stopped, {len(left)} healthy tasks are left of {least}")
 
-    def _check_health(self, env: Environment, before: _Known, now: _Known) -> None:
+    def _check_health(self, env: Environment, before: _StoredEnvironment, now: _StoredEnvironment) -> None:
         """The stored health of a task is one that its agent has reported at some time."""
         for key, each in now.live.items():
             was, told = before.live.get(key), self._told_of(each)
@@ -257,7 +257,7 @@ class EnvironmentChecker(Checker):
         task = self.facts.regions.task_by_id(each.task_id) if each.task_id else None
         return None if task is None else task.containers[0].healths
 
-    def _check_deployment(self, before: Environment, now: _Known) -> None:
+    def _check_deployment(self, before: Environment, now: _StoredEnvironment) -> None:
         env, deployment, target = now.env, now.env.deployment, now.env.target
         if deployment is None or target is None:
             return
@@ -280,7 +280,7 @@ class EnvironmentChecker(Checker):
             sentence = f"deployment {deployment.number} is complete with {healthy} healthy tasks of {env.desired}"
             self._violated("E8", env, f"{sentence}, and {others[:5]} are alive")
 
-    def _check_failures(self, before: Environment, now: _Known, commit: Commit) -> None:
+    def _check_failures(self, before: Environment, now: _StoredEnvironment, commit: Commit) -> None:
         """Outside of a deployment. Counts beyond 1 in a task's row happened soon after its start."""
         env, deployment, target = now.env, now.env.deployment, now.env.target
         if deployment is None or target is None or deployment != before.deployment or not deployment.has_ended:
@@ -315,7 +315,7 @@ class EnvironmentChecker(Checker):
         was = [row[0] for row in before] + [TaskStatus.CANCELLED] * (len(after) - len(before))
         return sum(old == TaskStatus.CANCELLED and row[0] in WANTED for old, row in zip(was, after, strict=False))
 
-    def _active(self, now: _Known) -> int:
+    def _active(self, now: _StoredEnvironment) -> int:
         """Wanted tasks that were not asked to stop."""
         known = [run_id for run_id in now.env.runs() if not self._is_suspended(run_id)]
         wanted = sum(row[0] in WANTED for run_id in known for row in self.facts.stored.tables.get(run_id, []))

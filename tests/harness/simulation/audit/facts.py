@@ -13,7 +13,7 @@ from argosy.model.policy import Policy
 from argosy.spec.terms import changed_form
 from tests.harness.simulation.audit.stored_state import StoredAttempt, StoredState
 from tests.harness.simulation.world.deployed_fleets import Bill
-from tests.harness.simulation.world.members import Came
+from tests.harness.simulation.world.members import Arrival
 from tests.harness.simulation.world.regions import Regions
 from tests.harness.simulation.world.s3 import StoredObject
 from tests.harness.simulation.world.saving import SavingAttempt
@@ -97,7 +97,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class TrialResults:
     """The results of a trial."""
 
     objects: Mapping[tuple[str, str], StoredObject]
@@ -159,7 +159,7 @@ class TrialFacts:
 
     damaged: set[str] = field(default_factory=set)
     """Ids of runs of which a stored document was torn."""
-    came: Mapping[str, Came] = field(default_factory=dict)
+    came: Mapping[str, Arrival] = field(default_factory=dict)
     """By run id, how it came in."""
 
     @property
@@ -229,5 +229,5 @@ class Checker:
     def time_passed(self) -> None:
         """Between two steps of the trial."""
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         """The trial has ended."""

@@ -16,7 +16,7 @@ from typing import Any
 from argosy.catalogue.lookup import image_of
 from argosy.emulator.ec2.records import Ec2Fleet
 from argosy.model.tasks import TERMINAL
-from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, TrialFacts, TrialResults
 from tests.harness.simulation.audit.stored_state import StoredState
 from tests.harness.simulation.world.deployed_fleets import TEMPLATE, fleet_is_ours
 
@@ -41,7 +41,7 @@ class FleetChecker(Checker):
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("ec2", "modify_fleet"): self._steered, ("ec2", "create_fleet"): self._bought}
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         for fleet in self.facts.regions.fleets():
             if fleet.is_live and fleet_is_ours(fleet) and fleet.total_target:
                 sentence = f"the target of {fleet.fleet_id} is {fleet.total_target} at rest"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts, TrialResults
 
 JSON = dict[str, Any]
 
@@ -55,7 +55,7 @@ class FloorChecker(Checker):
             sentence = f"{len(ours)} instances are there, {floor.instances} are to be kept, and no reason is given"
             facts.violated("F2", sentence)
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         if self.facts.stored.floor.instances and not self.facts.is_tearing_down:
             self.facts.violated(
                 "F3", f"{self.facts.stored.floor.instances} instances are to be kept, and no controller works"

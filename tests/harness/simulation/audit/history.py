@@ -20,7 +20,7 @@ from argosy.model.ended_attempts import EndedAttempt, Outcome
 from argosy.model.history_parts import from_npz
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import NO_EXIT_CODE
-from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts, TrialResults
 
 JSON = dict[str, Any]
 AttemptName = tuple[str, int, int]
@@ -36,7 +36,7 @@ class StartedTask(NamedTuple):
     instance: str
 
 
-class Unseen(NamedTuple):
+class UnseenEnds(NamedTuple):
     """Attempts of a run whose ends were not seen.
     counted: the number in its record; attempts: index and attempt of all that ECS started.
     """
@@ -58,7 +58,7 @@ class HistoryChecker(Checker):
         """By run, then by index and attempt."""
         self._unwatched: set[str] = set()
         """Runs that ended while they were suspended and have not been retried since."""
-        self._unseen: dict[str, Unseen] = {}
+        self._unseen: dict[str, UnseenEnds] = {}
         """By run that was retried after that."""
 
     def effects(self) -> Mapping[Operation, EffectCheck]:
@@ -89,11 +89,11 @@ class HistoryChecker(Checker):
             if name in live:
                 self._violated("H1", name, "has a row in the history and is alive")
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         for run_id, record in self.facts.stored.records.items():
             if not record.has_ended or run_id in self._unwatched:
                 continue
-            rows, unseen = self._rows[run_id], self._unseen.get(run_id, Unseen(0))
+            rows, unseen = self._rows[run_id], self._unseen.get(run_id, UnseenEnds(0))
             if not record.attempts - unseen.counted <= len(rows) <= record.attempts:
                 sentence = f"{run_id} had {record.attempts} attempts, its history has {len(rows)}"
                 self.facts.violated("H3", sentence, run_id)
@@ -110,9 +110,9 @@ class HistoryChecker(Checker):
             self._unwatched.remove(record.id)
             rows = self._rows[record.id].keys()
             started = {task.attempt[1:] for task in self._started.values() if task.attempt[0] == record.id}
-            self._unseen[record.id] = Unseen(record.attempts - len(rows), started - rows)
+            self._unseen[record.id] = UnseenEnds(record.attempts - len(rows), started - rows)
 
-    def _check_parts(self, record: RunRecord, rest: Rest) -> None:
+    def _check_parts(self, record: RunRecord, rest: TrialResults) -> None:
         """The results of a finished run include all of its rows, with their amendments."""
         found: dict[tuple[int, int], EndedAttempt] = {}
         for begin, part in zip(["", *(part.to for part in record.history)], record.history, strict=False):

@@ -22,7 +22,7 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.pools import NO_FLOOR, Floor
 from argosy.model.run_terms import SERVICE_GROUP
 from argosy.model.start_ups import image_key
-from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts, TrialResults
 
 JSON = dict[str, Any]
 
@@ -119,7 +119,7 @@ class InstanceChecker(Checker):
         since = max(instance.launched_at, self._busy_at.get(instance_id, 0.0), facts.unattended_until, self._away_until)
         return bool(now - since > facts.policy.linger_of(instance.instance_type) + IDLE_S)
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         for instance in self.facts.regions.ours():
             self.facts.violated("R14", f"{instance.instance_id} still costs money at rest", instance.instance_id)
 

@@ -18,7 +18,7 @@ from typing import Any
 from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.run_terms import RUNNER_ATTRIBUTE
-from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts, TrialResults
 from tests.harness.simulation.audit.stored_state import StoredAttempt
 
 JSON = dict[str, Any]
@@ -174,7 +174,7 @@ class DefinitionChecker(Checker):
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("ecs", "deregister_task_definition"): self._deregistered}
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         if self.facts.torn_down or not self.facts.nothing_goes_wrong:
             return
         for family, revisions in self.facts.world.ecs.ledger.definitions.items():

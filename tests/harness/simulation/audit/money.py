@@ -15,7 +15,7 @@ from typing import Any
 from argosy.engine.report import TickReport
 from argosy.model.instances import LEAST_BILLED_S, pool_key
 from argosy.model.money.costs import Costs
-from tests.harness.simulation.audit.facts import Checker, Commit, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts, TrialResults
 from tests.harness.simulation.world.deployed_fleets import IPV4_USD_PER_S, fleet_is_ours, volume_usd
 
 JSON = dict[str, Any]
@@ -36,7 +36,7 @@ def _owed_usd(instance: JSON) -> float:
 
 
 @dataclass(slots=True)
-class _Pace:
+class _SpendingRate:
     """The rate at which a run may have spent money unseen."""
 
     usd_per_hour: float = 0.0
@@ -45,7 +45,7 @@ class _Pace:
 
 
 @dataclass(slots=True)
-class _Life:
+class _StoredInstance:
     """An instance as it is stored. Epoch seconds."""
 
     launched_at: float
@@ -62,10 +62,10 @@ class MoneyChecker(Checker):
         super().__init__(facts)
         self._longest_gap_s = 0.0
         self._ticked_at = facts.world.now
-        self._pace: defaultdict[str, _Pace] = defaultdict(_Pace)  # by run
+        self._pace: defaultdict[str, _SpendingRate] = defaultdict(_SpendingRate)  # by run
         self._committed_at = 0.0
         self._most_usd: dict[str, float] = {}  # by run, the largest budget that it ever had
-        self._lives: defaultdict[str, dict[str, _Life]] = defaultdict(dict)  # by market, then by id
+        self._lives: defaultdict[str, dict[str, _StoredInstance]] = defaultdict(dict)  # by market, then by id
         self._checked_usd: dict[str, float] = {}  # by run, what it had paid at the previous check
 
     def committed(self, commit: Commit) -> None:
@@ -95,7 +95,7 @@ class MoneyChecker(Checker):
                 self._pace[record.id].longest_gap_s = max(self._pace[record.id].longest_gap_s, gap_s)
         self._ticked_at = now
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         if not self.facts.torn_down:
             self._check_books(rest)
             self._check_budgets()
@@ -122,9 +122,9 @@ class MoneyChecker(Checker):
             paid_until = max(until, each["launched_at"] + max(LEAST_BILLED_S, each["charged_s"]))
             where = pool_key(each["cell"], each["instance_type"], each["zone"], each.get("reservation", ""))
             market = f"{where}|{each['purchase']}"
-            self._lives[market][name] = _Life(each["launched_at"], paid_until)
+            self._lives[market][name] = _StoredInstance(each["launched_at"], paid_until)
 
-    def _check_books(self, rest: Rest) -> None:
+    def _check_books(self, rest: TrialResults) -> None:
         """The ledgers may differ from the bill only by costs that the controller could not see."""
         world = self.facts.world
         billed, booked = rest.bill.usd(), float(self.facts.stored.root["spent_usd"])

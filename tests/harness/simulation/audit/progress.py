@@ -28,7 +28,7 @@ from argosy.model.policy import Policy
 from argosy.model.runs import TERMINAL_RUN, RunStatus
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TERMINAL, TaskStatus
-from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts, TrialResults
 from tests.harness.simulation.world.workload import JOB_METADATA, SimulatedJob
 
 JSON = dict[str, Any]
@@ -172,11 +172,11 @@ class ProgressChecker(Checker):
         if row.user_failures > blamed:
             self.facts.violated("I8", f"{name}: {row.user_failures} failures booked, {blamed} ended by itself", *names)
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         for job in () if self.facts.torn_down else self.facts.jobs.values():
             self._check_closed(job, rest)
 
-    def _check_closed(self, job: SimulatedJob, rest: Rest) -> None:
+    def _check_closed(self, job: SimulatedJob, rest: TrialResults) -> None:
         record, table = self.facts.stored.records[job.run_id], self.facts.stored.tables[job.run_id]
         if record.status_reason.startswith((CANCELLED, f"{DELETED}; ")):
             return  # while it was suspended: its tasks and results stay as they are
@@ -213,7 +213,7 @@ class ProgressChecker(Checker):
             self.facts.violated("I4", f"the manifest of {job.run_id} is wrong about tasks {wrong[:5]}", job.run_id)
 
     def _of_another_version(
-        self, job: SimulatedJob, record: RunRecord, rest: Rest, head: Mapping[str, Any]
+        self, job: SimulatedJob, record: RunRecord, rest: TrialResults, head: Mapping[str, Any]
     ) -> Iterator[str]:
         """Parts that another version of the program wrote than the manifest says of their tasks."""
         jobs = [each.job for each in record.programs]
@@ -225,18 +225,18 @@ class ProgressChecker(Checker):
             if entry["attempt"] and made_by != jobs[entry.get("program", 1) - 1]:
                 yield f"version {entry.get('program', 1)} is said to have made task {entry['index']}, and {made_by} did"
 
-    def _entries(self, job: SimulatedJob, rest: Rest) -> Iterator[dict[str, Any]]:
+    def _entries(self, job: SimulatedJob, rest: TrialResults) -> Iterator[dict[str, Any]]:
         body = rest.objects[split_s3(manifest_uri(job.output))].body
         return Manifest(BytesIO(body), lambda name: BytesIO(rest.objects[split_s3(job.output + name)].body)).entries()
 
-    def _without_result(self, job: SimulatedJob, table: list[tuple[int, ...]], rest: Rest) -> list[int]:
+    def _without_result(self, job: SimulatedJob, table: list[tuple[int, ...]], rest: TrialResults) -> list[int]:
         """Indexes of tasks whose exit code 0 counted although they wrote nothing."""
         done = [index for index, row in enumerate(table) if row[0] == TaskStatus.SUCCEEDED and job.expects_result]
         suffix = part_suffix(job.spec)
         return [index for index in done if split_s3(part_uri(job.output, index, suffix)) not in rest.objects]
 
 
-def objects_left(output: str, rest: Rest) -> Callable[[int, int], list[str]]:
+def objects_left(output: str, rest: TrialResults) -> Callable[[int, int], list[str]]:
     """The keys that a manifest has to name, by index and committed attempt: the part, then the attempt's files."""
     bucket, folder = split_s3(output)
     by_whom: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -272,7 +272,7 @@ class MarkerChecker(Checker):
     def effects(self) -> Mapping[Operation, EffectCheck]:
         return {("s3", "put_object"): self._written}
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         for run_id, job in self.facts.jobs.items():
             record = self.facts.stored.records.get(run_id)
             if record is None or not record.has_ended or self.facts.torn_down:

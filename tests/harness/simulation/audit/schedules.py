@@ -27,7 +27,7 @@ from argosy.model.schedules.record import (
     schedule_from,
 )
 from argosy.model.tasks import TERMINAL
-from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts, TrialResults
 
 JSON = dict[str, Any]
 BLOCKED = (FireVerdict.SKIPPED, FireVerdict.QUEUED)
@@ -64,7 +64,7 @@ class ScheduleChecker(Checker):
         for time in self.facts.fires_answered:
             self._answered_at.setdefault(time, self.facts.world.now)
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         for time, verdict in self.facts.fires_answered.items():
             found = self._fires.get(time)
             if found is None:

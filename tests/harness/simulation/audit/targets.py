@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.messages.ecs import key_of_task
-from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Checker, EffectCheck, Operation, TrialFacts, TrialResults
 
 JSON = dict[str, Any]
 Place = tuple[str, int]  # instance, port
@@ -40,7 +40,7 @@ class TargetChecker(Checker):
             ("ecs", "stop_task"): self._stopped,
         }
 
-    def at_rest(self, rest: Rest) -> None:
+    def at_rest(self, rest: TrialResults) -> None:
         if self.facts.torn_down or self.facts.ledger_is_lost or self.facts.damaged:
             return
         for place, arn in self._in.items():

@@ -17,7 +17,7 @@ from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
 from argosy.ports import Wake
 from tests.harness.simulation.controllers.invocations import Invocations
-from tests.harness.simulation.injection.boundary import Life
+from tests.harness.simulation.injection.boundary import ProcessLife
 
 INVOCATION_S = 900.0  # Lambda's longest
 
@@ -37,7 +37,7 @@ class Process:
     engine: Engine
     store: DynamoStore
     wake: Wake
-    life: Life
+    life: ProcessLife
     loop: Loop | None = None
     """Of the invocation under way."""
 

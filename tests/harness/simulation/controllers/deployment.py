@@ -30,7 +30,7 @@ from tests.harness.simulation.controllers.invocations import FUNCTION, OF_RULE, 
 from tests.harness.simulation.controllers.kept_rows import drifted
 from tests.harness.simulation.controllers.next_version import NextVersionStore
 from tests.harness.simulation.controllers.recorded import RecordedTrial
-from tests.harness.simulation.injection.boundary import Boundary, CallConditions, Crash, Life
+from tests.harness.simulation.injection.boundary import Boundary, CallConditions, Crash, ProcessLife
 from tests.harness.simulation.injection.own_faults import OwnFaults
 from tests.harness.simulation.world.bus import BusModel, LambdaModel
 from tests.harness.simulation.world.deployed_fleets import STAGE, fleet_is_ours
@@ -262,7 +262,7 @@ class SimulatedDeployment:
     def _client(self, service: str, model: Any) -> Any:
         return SimulatedClient(model, service, strict=self.boundary.conditions.strict, region=self.world.region)
 
-    def _cell(self, world: World, clock: Callable[[], float], life: Life) -> Cell:
+    def _cell(self, world: World, clock: Callable[[], float], life: ProcessLife) -> Cell:
         def client(name: str, model: Any) -> Any:
             strict = self._conditions.strict
             return self.boundary.client(name, SimulatedClient(model, name, strict=strict, region=world.region), life)
@@ -278,7 +278,7 @@ class SimulatedDeployment:
         def clock() -> float:
             return self.world.now + controller.skew_s
 
-        life = Life()
+        life = ProcessLife()
         clients = self.clients(life)
         cells = [self._cell(self.regions.of(region), clock, life) for region in self.named]
         store = DynamoStore(clients["dynamodb"], TABLE)
@@ -302,7 +302,7 @@ class SimulatedDeployment:
         with_lease = (DynamoStore if self.lease_holds else OpenLease)(clients["dynamodb"], TABLE)
         return Process(engine, with_lease, self.wake_of(clients), life)
 
-    def clients(self, life: Life) -> dict[str, Any]:
+    def clients(self, life: ProcessLife) -> dict[str, Any]:
         """Home's, of one process: their calls pass the boundary."""
         services = self.services
         models: Mapping[str, Any] = {

@@ -19,7 +19,7 @@ from argosy.placement.demand import Batch
 from argosy.placement.place import place
 from argosy.placement.strategy import own_functions
 from argosy.placement.supply import Codes, Supply
-from argosy.scheduler.supply.roster import Lineup, Roster
+from argosy.scheduler.supply.roster import PlacementRows, Roster
 from argosy.scheduler.turns.asks import asks_of
 
 COLUMNS = ("free", "total", "healthy", "running_tasks", "tasks_left", "price_usd_per_hour")
@@ -57,7 +57,7 @@ def differences(roster: Roster, moment: Moment, places: bool = True) -> Iterator
             yield "kept: tasks go to other instances than on rows made from the state"
 
 
-def _parts(kept: Lineup, fresh: Lineup) -> list[tuple[Supply, Supply]]:
+def _parts(kept: PlacementRows, fresh: PlacementRows) -> list[tuple[Supply, Supply]]:
     """Pairs on which placement may differ: a part without rows takes no task, and one with all of them is the whole."""
     pairs = ((kept.here, fresh.here), (kept.coming, fresh.coming))
     return [(kept.supply, fresh.supply), *(pair for pair in pairs if 0 < len(pair[0]) < len(kept.supply))]

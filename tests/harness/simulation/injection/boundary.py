@@ -57,7 +57,7 @@ class Crash(BaseException):
 
 
 @dataclass(slots=True)
-class Life:
+class ProcessLife:
     """State of a process: once it has crashed, none of its later calls takes effect."""
 
     is_over: bool = False
@@ -83,7 +83,7 @@ class CallObserver(Protocol):
         """outcome: "ok", or the fault that the call met."""
 
 
-class Unobserved:
+class NoObserver:
     """Ignores every call."""
 
     def took_effect(self, call: Call, reply: JSON) -> None:
@@ -98,7 +98,7 @@ class CallConditions:
     """The faults and limits that controllers' calls meet."""
 
     faults: Faults
-    observer: CallObserver = field(default_factory=Unobserved)
+    observer: CallObserver = field(default_factory=NoObserver)
     script: Mapping[int, str] = field(default_factory=dict)
     """Number of a call -> the fault that it meets, one of SCRIPTED."""
     limits: Buckets | None = None
@@ -128,11 +128,11 @@ class Boundary:
         self._refused: dict[tuple[str, str], float] = {}
         """Until when calls of an operation are refused."""
 
-    def client(self, service: str, client: Any, life: Life | None = None) -> Any:
+    def client(self, service: str, client: Any, life: ProcessLife | None = None) -> Any:
         """The same client, whose calls pass the boundary. life: of the process that it belongs to."""
-        return FaultyClient(self, service, client, life or Life())
+        return FaultyClient(self, service, client, life or ProcessLife())
 
-    def call(self, call: Call, effect: Callable[..., JSON], life: Life) -> JSON:
+    def call(self, call: Call, effect: Callable[..., JSON], life: ProcessLife) -> JSON:
         service, operation, request = call
         self._number += 1
         self.calls[service, operation] += 1
@@ -290,7 +290,7 @@ class Boundary:
 class FaultyClient:
     """A boto3-like client whose calls pass the boundary."""
 
-    def __init__(self, boundary: Boundary, service: str, client: Any, life: Life) -> None:
+    def __init__(self, boundary: Boundary, service: str, client: Any, life: ProcessLife) -> None:
         self._boundary, self._service, self._client, self._life = boundary, service, client, life
         self._methods: dict[str, Callable[..., JSON]] = {}
 

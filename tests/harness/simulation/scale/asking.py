@@ -18,7 +18,7 @@ from tests.harness.simulation.world.workload import BUCKET
 JSON = dict[str, Any]
 
 
-class _Asleep:
+class _NoWake:
     """Reading does not wake the controller."""
 
     def controller(self) -> None:
@@ -32,7 +32,7 @@ def ask(run: ScaleRun, action: str, **fields: Any) -> JSON:
     world, objects = run.worlds[0], S3ItemsReader(run.s3)
     api = Api(
         store=DynamoStore(run.dynamodb, TABLE),
-        wake=_Asleep(),
+        wake=_NoWake(),
         sources=Sources(AnyImage(), objects, EcsDefinitions(lambda: world.ecs)),
         limits=DeploymentLimits(f"s3://{BUCKET}/", frozenset({BUCKET}), {}, policy=run.engine.policy),
         cluster=world.cluster,

@@ -19,7 +19,7 @@ from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.injection.boundary import Crash
 from tests.harness.simulation.users.front_desk import FrontDesk
-from tests.harness.simulation.world.members import UNNAMED, Came
+from tests.harness.simulation.world.members import UNNAMED, Arrival
 from tests.harness.simulation.world.workload import SimulatedJob
 
 JSON = dict[str, Any]
@@ -30,7 +30,7 @@ MOST_TRIES = 100  # seconds after such a refusal
 
 
 @dataclass(slots=True)
-class _Asked:
+class _SentRequest:
     """action: of the api; fields: its arguments; revision: the number that the trial gave it, 0 = none."""
 
     action: str
@@ -48,7 +48,7 @@ class EnvironmentDesk:
     def __init__(self, deployment: SimulatedDeployment, name: str, facts: TrialFacts) -> None:
         self._deployment, self._name, self._facts = deployment, name, facts
         self._desk = FrontDesk(deployment, self._named)
-        self._wishes: deque[_Asked] = deque()
+        self._wishes: deque[_SentRequest] = deque()
         self._job: Callable[[SubmitRequest], SimulatedJob] | None = None
         self.came = UNNAMED
         """How its user comes in."""
@@ -62,24 +62,24 @@ class EnvironmentDesk:
         return bool(self._wishes) and not self._deployment.is_torn_down
 
     def create(self, revision: int, spec: JSON) -> None:
-        self._wishes.append(_Asked("CreateEnvironment", {"spec": spec}, revision))
+        self._wishes.append(_SentRequest("CreateEnvironment", {"spec": spec}, revision))
 
     def update(self, revision: int, spec: JSON) -> None:
-        self._wishes.append(_Asked("UpdateEnvironment", {"name": self._name, "spec": spec}, revision))
+        self._wishes.append(_SentRequest("UpdateEnvironment", {"name": self._name, "spec": spec}, revision))
 
     def deploy(self, revision: int, token: str, job: Callable[[SubmitRequest], SimulatedJob]) -> None:
         """job: of the run that the api has made up."""
         fields = {"name": self._name, "clientToken": token, "job": job}
-        self._wishes.append(_Asked("StartDeployment", fields, revision))
+        self._wishes.append(_SentRequest("StartDeployment", fields, revision))
 
     def roll_back(self, token: str, job: Callable[[SubmitRequest], SimulatedJob]) -> None:
         """job: of the run that the api has made up."""
-        self._wishes.append(_Asked("RollBackDeployment", {"name": self._name, "clientToken": token, "job": job}))
+        self._wishes.append(_SentRequest("RollBackDeployment", {"name": self._name, "clientToken": token, "job": job}))
 
     def change(self, action: str, **fields: Any) -> None:
-        self._wishes.append(_Asked(action, {"name": self._name, **fields}))
+        self._wishes.append(_SentRequest(action, {"name": self._name, **fields}))
 
-    def stranger(self, request: JSON, came: Came) -> bool:
+    def stranger(self, request: JSON, came: Arrival) -> bool:
         """Whether a request of another user, who comes in like this, is accepted."""
         try:
             return bool(self._desk.ask(request, came)["statusCode"] == 200)
@@ -94,7 +94,7 @@ class EnvironmentDesk:
                 return
             self._wishes.popleft()
 
-    def _is_done(self, wish: _Asked) -> bool:
+    def _is_done(self, wish: _SentRequest) -> bool:
         request = self._request(wish)
         if request is None:
             return True
@@ -115,7 +115,7 @@ class EnvironmentDesk:
             return False
         return answer["statusCode"] != CONFLICT or self._is_given_up(wish, answer["body"]["error"]["message"])
 
-    def _is_given_up(self, wish: _Asked, why: str) -> bool:
+    def _is_given_up(self, wish: _SentRequest, why: str) -> bool:
         """After a conflict. If the previous request got no answer, it checks whether the request took effect."""
         if any(words in why for words in MENDED_BY_TIME):
             return wish.asked >= MOST_TRIES
@@ -135,7 +135,7 @@ class EnvironmentDesk:
             self._newest = int(answer["body"]["latestRevision"])
         return bool(answer["statusCode"] == 200)
 
-    def _request(self, wish: _Asked) -> JSON | None:
+    def _request(self, wish: _SentRequest) -> JSON | None:
         """None if the revision that it refers to was refused."""
         request: JSON = {"action": wish.action, **wish.fields}
         if "job" in request:
@@ -148,7 +148,7 @@ class EnvironmentDesk:
             request["baseRevision"] = max(1, self._newest)  # the refusal names the newest revision
         return request
 
-    def _learn(self, wish: _Asked, number: int | None) -> None:
+    def _learn(self, wish: _SentRequest, number: int | None) -> None:
         if wish.revision and number is not None:
             self._numbers[wish.revision] = self._newest = number
 

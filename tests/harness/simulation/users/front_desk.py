@@ -15,8 +15,8 @@ from argosy.model.entrances import alias_of
 from argosy.ports import ImageResolver, Key
 from tests.harness.simulation.controllers.deployment import TABLE, TARGET_GROUP, SimulatedDeployment
 from tests.harness.simulation.controllers.next_version import NextVersionStore
-from tests.harness.simulation.injection.boundary import Life
-from tests.harness.simulation.world.members import UNNAMED, Came
+from tests.harness.simulation.injection.boundary import ProcessLife
+from tests.harness.simulation.world.members import UNNAMED, Arrival
 from tests.harness.simulation.world.workload import BUCKET
 from tests.harness.simulation.world.world import target_group_arn
 
@@ -82,7 +82,7 @@ class FrontDesk:
         self.before_retry: Callable[[inbox.RetryRequest], None] = lambda request: None
         """Receives each retry that has passed every check and is not stored yet."""
 
-    def ask(self, request: JSON, came: Came = UNNAMED) -> JSON:
+    def ask(self, request: JSON, came: Arrival = UNNAMED) -> JSON:
         """The answer of one invocation of the function. came: how the caller comes in. Raises the errors that end it,
         like boto3 and a dead process.
         """
@@ -100,7 +100,7 @@ class FrontDesk:
         """A fresh process: one that dies answers nothing any more."""
         deployment = self._deployment
         world = deployment.world
-        clients = deployment.clients(Life(ends_at=world.now + ANSWER_S))
+        clients = deployment.clients(ProcessLife(ends_at=world.now + ANSWER_S))
         output = request.get("spec", {}).get("output", f"s3://{BUCKET}/")
         return Api(
             store=_WatchedStore(clients["dynamodb"], self._named, self.before_retry),

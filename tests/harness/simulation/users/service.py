@@ -17,7 +17,7 @@ from argosy.spec.parse import parse_spec, to_json
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import TARGET_GROUP, SimulatedDeployment
 from tests.harness.simulation.users.environment_desk import EnvironmentDesk
-from tests.harness.simulation.world.members import Came
+from tests.harness.simulation.world.members import Arrival
 from tests.harness.simulation.world.workload import CANARY, SimulatedJob
 from tests.harness.simulation.world.world import share
 
@@ -259,7 +259,7 @@ class TrialService:
         its = its if its in queues else DEFAULT_QUEUE
         other = next((name for name in sorted(queues) if name != its), "")
         request = {"action": "ScaleEnvironment", "name": NAME, "desired": MOST_DESIRED}
-        if other and self._desk.stranger(request, Came(other)):
+        if other and self._desk.stranger(request, Arrival(other)):
             self._facts.violated("S11", f"the service of queue {its} is scaled through the entrance of {other}")
 
     def _roll_back(self, token: str) -> None:

@@ -26,7 +26,7 @@ from tests.harness.simulation.injection.boundary import Crash
 from tests.harness.simulation.users.crowd import smaller
 from tests.harness.simulation.users.front_desk import FrontDesk
 from tests.harness.simulation.users.shared_queues import NAMES
-from tests.harness.simulation.world.members import UNNAMED, Came
+from tests.harness.simulation.world.members import UNNAMED, Arrival
 from tests.harness.simulation.world.workload import PLAIN_MIB, SimulatedJob, version_of_program
 from tests.harness.simulation.world.world import share
 
@@ -89,7 +89,7 @@ MORE_MONEY = 4  # factor for an hourly cap that was too small
 
 
 @dataclass(slots=True)
-class _Wish:
+class _PlannedRequest:
     """A user's request, due from some time on. ask: returns whether there was an answer."""
 
     at: float
@@ -120,7 +120,7 @@ class Users:
         """By every id that a job ever had: the api gives another one if a submission was not stored."""
         self._submitted = 0
         """The number of the job that is being submitted."""
-        self._wishes: list[_Wish] = []
+        self._wishes: list[_PlannedRequest] = []
         self._left_out: set[int] = set()
         """Jobs whose queue did not exist, so that their users came without an alias."""
         self._answered: set[tuple[str, int]] = set()
@@ -183,9 +183,9 @@ class Users:
         return any(asked)
 
     def _later(self, after_s: float, ask: Callable[[], bool]) -> None:
-        self._wishes.append(_Wish(self._world.now + after_s, ask))
+        self._wishes.append(_PlannedRequest(self._world.now + after_s, ask))
 
-    def _ask(self, request: JSON, came: Came = UNNAMED) -> JSON | None:
+    def _ask(self, request: JSON, came: Arrival = UNNAMED) -> JSON | None:
         """The api's answer; None if there was none. came: how the user comes in."""
         try:
             answer = self._desk.ask(request, came)
@@ -208,7 +208,7 @@ class Users:
         self._jobs[run_id] = replace(job, run_id=run_id)
         self._deployment.members.came[run_id] = self._came(number)
 
-    def _came(self, number: int) -> Came:
+    def _came(self, number: int) -> Arrival:
         came = self._deployment.members.of(number, self._jobs[self._run_ids[number]].spec)
         return came._replace(queue="") if number in self._left_out else came
 

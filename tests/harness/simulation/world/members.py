@@ -25,14 +25,14 @@ THROUGH = 0.6  # share of the runs of members that come through an entrance
 UNANSWERED = 0.2  # share of the requests to STS
 
 
-class Came(NamedTuple):
+class Arrival(NamedTuple):
     """How a run came in. queue: through whose entrance, "" = none; owner: the proven owner, "" = none."""
 
     queue: str = ""
     owner: str = ""
 
 
-UNNAMED = Came()
+UNNAMED = Arrival()
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Members:
 
     seed: int = 0
     are_there: bool = False
-    came: dict[str, Came] = field(default_factory=dict)
+    came: dict[str, Arrival] = field(default_factory=dict)
     """By run id."""
     signed_for: SignedFor = SIGNED_FOR
     _asked: int = 0
@@ -54,14 +54,14 @@ class Members:
         who = headers[AUTHORIZATION].partition("Credential=")[2].partition("/")[0]
         return f"arn:aws:iam::{self.signed_for.account}:user/{who}"
 
-    def of(self, number: int, spec: Mapping[str, Any]) -> Came:
+    def of(self, number: int, spec: Mapping[str, Any]) -> Arrival:
         """How the user of a job comes in."""
         owner = str(spec.get("owner", ""))
         if not self.are_there:
-            return Came(owner=owner)
+            return Arrival(owner=owner)
         comes = share(self.seed, "entrance", number) < THROUGH
         proven = "" if owner == PROVES_NOTHING else owner
-        return Came(str(spec.get("queue", DEFAULT_QUEUE)) if comes else "", proven)
+        return Arrival(str(spec.get("queue", DEFAULT_QUEUE)) if comes else "", proven)
 
     def event(self, request: JSON, owner: str, now: float) -> JSON:
         """The event that invokes the function: signed by the owner, if there is one."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.api.waiting.explanation import explain_run
-from argosy.model.purchases import PurchaseChoice, Stance
+from argosy.model.purchases import PurchaseChoice, PurchaseStance
 from argosy.model.state import State
 from argosy.scheduler.decide import decide
 from tests.builders import (
@@ -95,7 +95,7 @@ def test_a_run_with_a_deadline_shows_what_it_buys_and_its_slack() -> None:
     overrides["capacity"]["deadline"] = "1h"  # type: ignore[assignment]
     state = state_with(submitted(**overrides), prepared(**overrides), fleet())
     assert "buys spot now; on-demand needs about 1m 00s for the rest: 59m 00s of slack" in printed(state)
-    state.runs[RUN_ID].steering = PurchaseChoice(Stance.FIRM, NOW, "on-demand since 08:00 UTC")
+    state.runs[RUN_ID].steering = PurchaseChoice(PurchaseStance.FIRM, NOW, "on-demand since 08:00 UTC")
     late = replace(state.runs[RUN_ID], submitted_at=NOW - 3660)
     state.runs[RUN_ID] = late
     said = "buys on-demand now (on-demand since 08:00 UTC); on-demand needs about 1m 00s for the rest:"

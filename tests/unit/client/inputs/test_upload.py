@@ -17,7 +17,7 @@ import pytest
 from argosy.client.access import Access
 from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError, InvalidInput
-from argosy.client.inputs.upload import Uploaded, upload_folder
+from argosy.client.inputs.upload import Upload, upload_folder
 from argosy.layout import INPUTS, KEPT
 from argosy.model.input_folder import read_folder
 from tests.fakes.cli import DEPLOYMENT, World, refusal
@@ -41,7 +41,7 @@ def access_of(world: World) -> Access:
     return Access(Connection(), world.client)
 
 
-def upload(world: World, path: Path, **more: Any) -> Uploaded:
+def upload(world: World, path: Path, **more: Any) -> Upload:
     return upload_folder(access_of(world), path, **more)
 
 

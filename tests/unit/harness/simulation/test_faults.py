@@ -11,7 +11,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.emulator.ec2.service import Ec2Setup
 from argosy.emulator.sqs import SqsModel
 from tests.harness.simulation.faults import ALL, KINDS, Faults, kinds_of
-from tests.harness.simulation.injection.boundary import JSON, Boundary, Call, CallConditions, Crash, Life
+from tests.harness.simulation.injection.boundary import JSON, Boundary, Call, CallConditions, Crash, ProcessLife
 from tests.harness.simulation.injection.event_path import LATEST_S, OVERTAKEN_S, EventPath
 from tests.harness.simulation.injection.machine_faults import PULL_ERRORS, MachineDefects, MachineFaults
 from tests.harness.simulation.plan import TrialPlan
@@ -76,7 +76,9 @@ def test_ecs_lies_about_a_launch_once_and_answers_the_same_token_with_the_truth(
     place = world()
     boundary = Boundary(Regions(place), CallConditions(always("failure-lies")))
     call = Call("ecs", "run_task", {"clientToken": "t"})
-    answers = [boundary.call(call, lambda **_: {"tasks": [{"taskArn": "a"}], "failures": []}, Life()) for _ in range(2)]
+    answers = [
+        boundary.call(call, lambda **_: {"tasks": [{"taskArn": "a"}], "failures": []}, ProcessLife()) for _ in range(2)
+    ]
     assert [len(answer["tasks"]) for answer in answers] == [0, 1]
     assert answers[0]["failures"][0]["reason"] == "RESOURCE:MEMORY"
 
@@ -86,12 +88,12 @@ def test_a_process_that_is_paused_until_lambda_ends_it_never_sends_the_call() ->
     place = world()
     boundary = Boundary(Regions(place), CallConditions(always("freeze")))
     sent: list[JSON] = []
-    ended = [is_ended(boundary, sent, Life(ends_at=place.now)) for _ in range(20)]
+    ended = [is_ended(boundary, sent, ProcessLife(ends_at=place.now)) for _ in range(20)]
     assert set(ended) == {True, False}
     assert len(sent) == ended.count(False)
 
 
-def is_ended(boundary: Boundary, sent: list[JSON], life: Life) -> bool:
+def is_ended(boundary: Boundary, sent: list[JSON], life: ProcessLife) -> bool:
     def effect(**request: Any) -> JSON:
         sent.append(request)
         return {}

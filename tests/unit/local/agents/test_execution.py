@@ -14,7 +14,7 @@ import pytest
 
 from argosy.local.agents.execution import TaskExecution, TaskReport
 from argosy.local.agents.log_shipper import LogRefusedError, LogShipper
-from argosy.local.containers.container import Surroundings
+from argosy.local.containers.container import HostSettings
 from argosy.local.containers.images import ImageStore
 from argosy.local.gpus import Gpu
 from argosy.local.mps import MpsDaemon
@@ -75,7 +75,7 @@ def test_stopped_is_reported_only_when_the_log_is_complete(
 ) -> None:
     reports: queue.Queue[TaskReport] = queue.Queue()
     execution = TaskExecution(TASK, DEFINITION, reports.put)
-    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    execution.start(images, shipper, HostSettings({"PATH": "/bin:/usr/bin"}, ()))
     assert reports.get(timeout=30).status == "RUNNING"
     with pytest.raises(queue.Empty):
         reports.get(timeout=WAITED_S)
@@ -94,7 +94,7 @@ def test_the_time_of_a_pull_is_reported_with_running(images: ImageStore, shipper
     execution = TaskExecution(TASK, DEFINITION, reports.put)
     before = time.time()
     execution.pull(images)
-    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    execution.start(images, shipper, HostSettings({"PATH": "/bin:/usr/bin"}, ()))
     pulled = reports.get(timeout=30).pulled
     assert pulled is not None
     assert before <= pulled[0] <= pulled[1] <= time.time()
@@ -106,7 +106,7 @@ def test_a_pull_that_fails_is_reported_by_the_start(images: ImageStore, shipper:
     other = {"containerDefinitions": [{**DEFINITION["containerDefinitions"][0], "image": "argosy/none"}]}
     execution = TaskExecution(TASK, other, reports.put)
     execution.pull(images)
-    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    execution.start(images, shipper, HostSettings({"PATH": "/bin:/usr/bin"}, ()))
     assert str(reports.get(timeout=30).reason).startswith("CannotPullContainerError")
 
 
@@ -115,7 +115,7 @@ def test_a_log_group_that_does_not_exist_is_the_reason_and_nothing_is_started(
 ) -> None:
     logs.groups.clear()
     reports: queue.Queue[TaskReport] = queue.Queue()
-    TaskExecution(TASK, DEFINITION, reports.put).start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    TaskExecution(TASK, DEFINITION, reports.put).start(images, shipper, HostSettings({"PATH": "/bin:/usr/bin"}, ()))
     stopped = reports.get_nowait()
     said = "ResourceInitializationError: failed to validate logger args: the log group g does not exist"
     assert (stopped.status, stopped.reason, reports.empty()) == ("STOPPED", said, True)
@@ -149,7 +149,7 @@ def test_a_failure_after_the_end_of_the_mps_daemon_has_no_exit_code_and_so_count
     logs.let_through.set()
     reports: queue.Queue[TaskReport] = queue.Queue()
     execution = TaskExecution({**TASK, "containers": [SHARING]}, DEFINITION, reports.put)
-    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ("GPU-a",), daemons={"GPU-a": daemon}))
+    execution.start(images, shipper, HostSettings({"PATH": "/bin:/usr/bin"}, ("GPU-a",), daemons={"GPU-a": daemon}))
     execution.join(120)
     assert reports.get(timeout=30).status == "RUNNING"
     assert reports.get(timeout=30).containers == [{"containerName": "main", "status": "STOPPED", **told}]
@@ -161,7 +161,7 @@ def test_a_daemon_that_does_not_start_is_the_reason_and_nothing_is_started(
     install_mps(tmp_path, "exit 3")
     reports: queue.Queue[TaskReport] = queue.Queue()
     execution = TaskExecution({**TASK, "containers": [SHARING]}, DEFINITION, reports.put)
-    execution.start(images, shipper, Surroundings({}, ("GPU-a",), daemons={"GPU-a": daemon}))
+    execution.start(images, shipper, HostSettings({}, ("GPU-a",), daemons={"GPU-a": daemon}))
     said = (
         "ResourceInitializationError: the MPS daemon of GPU-a cannot be started: nvidia-cuda-mps-control ended with 3"
     )
@@ -183,7 +183,7 @@ def test_a_program_that_ends_at_once_is_running_before_it_is_stopped(
         told.append(said.status)
 
     execution = TaskExecution(TASK, DEFINITION, report)
-    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    execution.start(images, shipper, HostSettings({"PATH": "/bin:/usr/bin"}, ()))
     execution.join(120)
     assert told == ["RUNNING", "STOPPED"]
 
@@ -194,7 +194,7 @@ def test_a_task_whose_host_is_gone_reports_nothing_more(
     reports: queue.Queue[TaskReport] = queue.Queue()
     execution = TaskExecution(TASK, {"containerDefinitions": [{"name": "main", "image": "argosy/tool"}]}, reports.put)
     (images.root / "tool" / "Dockerfile").write_text('FROM x\nENTRYPOINT ["sleep", "3600"]')
-    execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+    execution.start(images, shipper, HostSettings({"PATH": "/bin:/usr/bin"}, ()))
     assert reports.get(timeout=30).status == "RUNNING"
     execution.kill()
     execution.join(120)
@@ -212,5 +212,5 @@ def test_a_report_that_fails_holds_up_no_end(images: ImageStore, shipper: LogShi
     logs.let_through.set()
     execution = TaskExecution(TASK, DEFINITION, report)
     with pytest.raises(ConnectionError):
-        execution.start(images, shipper, Surroundings({"PATH": "/bin:/usr/bin"}, ()))
+        execution.start(images, shipper, HostSettings({"PATH": "/bin:/usr/bin"}, ()))
     assert [reports.get(timeout=30).status, reports.get(timeout=30).status] == ["RUNNING", "STOPPED"]

@@ -8,13 +8,13 @@ from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.local.agents.agent import Host
-from argosy.local.containers.container import Surroundings, container_of
+from argosy.local.containers.container import HostSettings, container_of
 from argosy.local.containers.images import Image
 from argosy.local.containers.process import MARK
 from argosy.local.gpus import Gpu
 
 IMAGE = Image(("run",), ("--default",), {"FROM_IMAGE": "1", "A": "image"}, Path("/images/tool"))
-AROUND = Surroundings({"AWS_REGION": "us-east-1", "A": "host"}, ("GPU-a", "GPU-b", "GPU-c"))
+AROUND = HostSettings({"AWS_REGION": "us-east-1", "A": "host"}, ("GPU-a", "GPU-b", "GPU-c"))
 TASK = "arn:aws:ecs:us-east-1:123456789012:task/argosy/0123"
 
 
@@ -87,7 +87,7 @@ def test_the_grace_period_is_the_containers_unless_the_host_is_in_a_hurry() -> N
     definition = {"name": "main", "stopTimeout": 90}
     assert container_of({"name": "main"}, _task(), IMAGE, AROUND).program.stop_timeout_s == 30
     assert container_of(definition, _task(), IMAGE, AROUND).program.stop_timeout_s == 90
-    assert container_of(definition, _task(), IMAGE, Surroundings({}, (), 0.5)).program.stop_timeout_s == 0.5
+    assert container_of(definition, _task(), IMAGE, HostSettings({}, (), 0.5)).program.stop_timeout_s == 0.5
 
 
 def test_a_host_registers_the_real_size_of_its_type_and_the_same_gpus_each_time() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from argosy.local.containers import cleanup_process
 from argosy.local.containers.followers import Followers
-from argosy.local.containers.process import MARK, OUT_OF_MEMORY, ContainerProcess, Ended, Program
+from argosy.local.containers.process import MARK, OUT_OF_MEMORY, ContainerProcess, Exit, Program
 from tests.fakes.waiting import is_gone, until
 
 
@@ -28,7 +28,7 @@ class Started:
         self, code: str, folder: Path, memory_mib: int | None = None, stop_timeout_s: float = 30.0, mark: str = ""
     ) -> None:
         self.lines: queue.Queue[str] = queue.Queue()
-        self.ends: queue.Queue[Ended] = queue.Queue()
+        self.ends: queue.Queue[Exit] = queue.Queue()
         environment = {"PATH": os.environ["PATH"]} | ({MARK: mark} if mark else {})
         program = Program([sys.executable, "-u", "-c", code], environment, folder, memory_mib, stop_timeout_s)
         self.process = ContainerProcess(program, self.lines.put, self.ends.put)
@@ -36,7 +36,7 @@ class Started:
     def line(self) -> str:
         return self.lines.get(timeout=30)
 
-    def end(self) -> Ended:
+    def end(self) -> Exit:
         ended = self.ends.get(timeout=30)
         self.process.join(120)
         return ended
@@ -45,14 +45,14 @@ class Started:
 def test_exit_code_and_lines_of_both_streams_are_reported(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     started = Started("import sys; print('one\\ntwo'); print('three', end='', file=sys.stderr); sys.exit(7)", tmp_path)
-    assert started.end() == Ended(7)
+    assert started.end() == Exit(7)
     assert [started.line() for _ in range(3)] == ["one", "two", "three"]
     assert set(threading.enumerate()) == before
 
 
 def test_it_runs_in_its_folder_with_its_environment_only(tmp_path: Path) -> None:
     started = Started("import os; print(os.getcwd(), sorted(os.environ))", tmp_path)
-    assert started.end() == Ended(0)
+    assert started.end() == Exit(0)
     line = started.line()
     assert line.startswith(str(tmp_path))
     assert "AWS_" not in line
@@ -72,7 +72,7 @@ def test_stop_asks_first(tmp_path: Path) -> None:
     started = Started(code, tmp_path)
     assert started.line() == "ready"
     started.process.stop()
-    assert started.end() == Ended(143)
+    assert started.end() == Exit(143)
 
 
 def test_stop_kills_what_does_not_listen(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_stop_kills_what_does_not_listen(tmp_path: Path) -> None:
     started = Started(code, tmp_path, stop_timeout_s=0.2)
     assert started.line() == "ready"
     started.process.stop()
-    assert started.end() == Ended(137)
+    assert started.end() == Exit(137)
 
 
 def test_stopping_what_has_ended_is_harmless(tmp_path: Path) -> None:
@@ -98,19 +98,19 @@ def test_a_tree_that_takes_too_much_memory_is_killed_for_it(tmp_path: Path) -> N
         " import time; time.sleep(3600)'])"
     )
     started = Started(code, tmp_path, memory_mib=150)
-    assert started.end() == Ended(137, OUT_OF_MEMORY)
+    assert started.end() == Exit(137, OUT_OF_MEMORY)
     assert re.fullmatch(r"argosy: killed: it used \d{3,4} MiB, and the limit is 150 MiB", started.line())
 
 
 def test_address_space_that_is_only_reserved_does_not_count(tmp_path: Path) -> None:
     code = "import mmap, time; m = mmap.mmap(-1, 4 << 30); print('mapped'); time.sleep(0.5)"
-    assert Started(code, tmp_path, memory_mib=300).end() == Ended(0)
+    assert Started(code, tmp_path, memory_mib=300).end() == Exit(0)
 
 
 def test_what_the_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     code = "import subprocess\nprint(subprocess.Popen(['sleep', '3600']).pid)"
     started = Started(code, tmp_path)
-    assert started.end() == Ended(0)
+    assert started.end() == Exit(0)
     child = int(started.line())
     until(lambda: is_gone(child))
 
@@ -139,7 +139,7 @@ def test_a_daemon_ends_with_the_program_that_started_it_and_no_others(tmp_path: 
         theirs = int(kept.line())
         ended = Started(start, tmp_path, mark="ended")
         pid = int(ended.line())
-        assert ended.end() == Ended(0)
+        assert ended.end() == Exit(0)
         assert until(lambda: is_gone(pid))
         assert not is_gone(theirs)
     finally:
@@ -152,7 +152,7 @@ def test_a_daemon_that_keeps_the_pipe_open_does_not_hold_up_the_end(tmp_path: Pa
     code = "import subprocess\nprint(subprocess.Popen(['sleep', '3600'], start_new_session=True).pid)"
     started = Started(code, tmp_path)
     try:
-        assert started.end() == Ended(0)
+        assert started.end() == Exit(0)
     finally:
         os.kill(int(started.line()), 9)
 
@@ -179,7 +179,7 @@ def test_the_end_of_a_program_is_seen_where_the_kernel_has_no_descriptors_of_pro
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
     started = Started("print('still here'); raise SystemExit(3)", tmp_path)
-    assert started.end() == Ended(3)
+    assert started.end() == Exit(3)
     assert started.line() == "still here"
 
 
@@ -193,13 +193,13 @@ def test_a_program_runs_and_ends_with_what_macos_has(tmp_path: Path, monkeypatch
     monkeypatch.delattr(os, "waitid")
     monkeypatch.setattr(os, "killpg", kill)
     started = Started("import os; print(os.getpid()); raise SystemExit(3)", tmp_path)
-    assert started.end() == Ended(3)
+    assert started.end() == Exit(3)
     assert int(started.line()) > 0
 
 
 def test_a_program_that_closes_its_output_is_followed_to_its_end(tmp_path: Path) -> None:
     started = Started("import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)", tmp_path)
-    assert started.end() == Ended(4)
+    assert started.end() == Exit(4)
 
 
 def test_programs_one_after_the_other_share_a_thread(tmp_path: Path) -> None:

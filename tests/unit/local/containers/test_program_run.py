@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from argosy.local.containers.container import Surroundings, container_of
+from argosy.local.containers.container import HostSettings, container_of
 from argosy.local.containers.followers import Followers
 from argosy.local.containers.images import ImageStore
-from argosy.local.containers.process import OUT_OF_MEMORY, Ended
-from argosy.local.containers.runtime import Running
+from argosy.local.containers.process import OUT_OF_MEMORY, Exit
+from argosy.local.containers.runtime import Container
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
 from argosy.runner.unpacked import CLONED_BYTES
 from tests.fakes.signed_s3 import SignedS3, signed_s3
@@ -66,7 +66,7 @@ class Tasks:
             "stopTimeout": 1,
         }
         task = {"taskArn": "arn:task/1", "overrides": {"containerOverrides": [override]}}
-        made = container_of(definition, task, self.images.pull(image), Surroundings({}, ()))
+        made = container_of(definition, task, self.images.pull(image), HostSettings({}, ()))
         return Task(lambda line, end: self.images.start(made.program, on_line or line, on_end or end))
 
     def shell(self, script: str, **told: Any) -> Task:
@@ -81,15 +81,15 @@ class Tasks:
 class Task:
     """One of them, its lines and its end."""
 
-    def __init__(self, start: Callable[[Any, Any], Running]) -> None:
+    def __init__(self, start: Callable[[Any, Any], Container]) -> None:
         self._lines: queue.Queue[str] = queue.Queue()
-        self._ends: queue.Queue[Ended] = queue.Queue()
+        self._ends: queue.Queue[Exit] = queue.Queue()
         self.running = start(self._lines.put, self._ends.put)
 
     def line(self) -> str:
         return self._lines.get(timeout=30)
 
-    def end(self) -> Ended:
+    def end(self) -> Exit:
         ended = self._ends.get(timeout=30)
         self.running.join(120)
         return ended
@@ -109,7 +109,7 @@ def tasks(s3: SignedS3, tmp_path: Path) -> Iterator[Tasks]:
 def test_a_programs_output_is_its_log_and_its_result(tasks: Tasks, s3: SignedS3) -> None:
     before = set(threading.enumerate())
     task = tasks.shell("echo one; echo aside >&2; echo two", result="stdout")
-    assert task.end() == Ended(0)
+    assert task.end() == Exit(0)
     assert sorted(task.lines()) == ["aside", "one", "two"]
     assert s3.body(PART) == b"one\ntwo\n"
     assert tasks.left == []
@@ -122,14 +122,14 @@ def test_python_is_the_one_that_runs_local_mode(tasks: Tasks) -> None:
     script = "import sys; print(sys.base_prefix)"
     for words in (["python", "-c", script], ["python3", "-c", script], ["sh", "-c", f"python -c '{script}'"]):
         task = tasks.start(*words, result="none")
-        assert task.end() == Ended(0)
+        assert task.end() == Exit(0)
         assert task.line() == sys.base_prefix
 
 
 @pytest.mark.parametrize("image", ["argosy/python", "argosy/python:3.12", "argosy/python:latest"])
 def test_a_program_without_archives_begins_in_an_empty_folder(tasks: Tasks, image: str) -> None:
     task = tasks.shell("ls -A; pwd; touch mine", image=image, result="none")
-    assert task.end() == Ended(0)
+    assert task.end() == Exit(0)
     assert task.line().startswith(str(tasks.scratch))
     assert tasks.left == []
 
@@ -139,7 +139,7 @@ def test_a_program_in_another_image_of_this_deployment_begins_there(tasks: Tasks
     folder.mkdir(parents=True)
     (folder / "Dockerfile").write_text('FROM x\nENV COLOUR=red\nENTRYPOINT ["no"]')
     task = tasks.shell("pwd; echo $COLOUR", image="argosy/tool", result="none")
-    assert task.end() == Ended(0)
+    assert task.end() == Exit(0)
     assert task.lines() == [str(folder), "red"]
 
 
@@ -150,7 +150,7 @@ def test_archives_are_fetched_and_unpacked_once_for_all_tasks(tasks: Tasks, s3: 
         given.archive(wheel({"shown.py": "NAME = 'wheel'"}), "wheel"),
     )
     running = [tasks.start("python", "main.py", result="stdout", job=job) for _ in range(3)]
-    assert [each.end() for each in running] == [Ended(0)] * 3
+    assert [each.end() for each in running] == [Exit(0)] * 3
     assert s3.asked("GET", r".*\.tar\.gz") == s3.asked("GET", r".*\.whl") == 1
     assert s3.body(PART) == b"wheel\n"
 
@@ -159,7 +159,7 @@ def test_files_that_a_task_writes_next_to_its_program_are_its_own(tasks: Tasks) 
     job = tasks.given.job(tasks.given.program({"count.txt": "1"}))
     for _ in range(2):
         task = tasks.shell("cat count.txt; echo; echo 2 > count.txt; touch more; ls", result="none", job=job)
-        assert task.end() == Ended(0)
+        assert task.end() == Exit(0)
         assert task.lines() == ["1", "count.txt", "more"]
 
 
@@ -185,7 +185,7 @@ def test_what_a_program_writes_into_its_folder_and_packages_no_other_sees(tasks:
         later = tasks.start(
             "python", "-c", WRITES + "print(len(list(pathlib.Path().iterdir())))", result="none", job=job
         )
-        assert later.end() == Ended(0)
+        assert later.end() == Exit(0)
         assert later.lines() == [*saw, "3"]
     held.running.kill()
     held.end()
@@ -194,10 +194,10 @@ def test_what_a_program_writes_into_its_folder_and_packages_no_other_sees(tasks:
 def test_a_folder_that_is_left_as_it_was_is_used_again(tasks: Tasks) -> None:
     job = tasks.given.job(tasks.given.archive(tar(member("a.py", b"print(__file__)"))))
     found = [tasks.start("python", "-c", "import a", result="none", job=job) for _ in range(2)]
-    first = {task.line() for task in found if task.end() == Ended(0)}
+    first = {task.line() for task in found if task.end() == Exit(0)}
     assert len(first) == 2
     again = tasks.start("python", "-c", "import a", result="none", job=job)
-    assert again.end() == Ended(0)
+    assert again.end() == Exit(0)
     assert again.line() in first
 
 
@@ -208,17 +208,17 @@ OURS = "import importlib.util as u, sys; print([m for m in ('argosy', 'moto', 'b
 def test_a_program_finds_none_of_our_packages(tasks: Tasks, words: list[str]) -> None:
     """As on AWS, where the image has Python and nothing else."""
     task = tasks.start(*words, result="none", changes={"PATH": os.environ["PATH"], "VIRTUAL_ENV": sys.prefix})
-    assert task.end() == Ended(0)
+    assert task.end() == Exit(0)
     assert task.lines() == ["[]"]
 
 
 def test_a_container_of_the_stock_image_without_a_runner_finds_none_either(tasks: Tasks) -> None:
     definition = {"name": "main", "image": "argosy/python", "command": ["python", "-c", OURS], "memory": 200}
-    around = Surroundings({"PATH": os.environ["PATH"]}, ())
+    around = HostSettings({"PATH": os.environ["PATH"]}, ())
     tasks.images.root.mkdir()
     made = container_of(definition, {"taskArn": "arn:task/1"}, tasks.images.pull("argosy/python"), around)
     task = Task(lambda line, end: tasks.images.start(made.program, line, end))
-    assert task.end() == Ended(0)
+    assert task.end() == Exit(0)
     assert task.lines() == ["[]"]
 
 
@@ -228,12 +228,12 @@ INSTALLS = "import sys; print(sys.prefix); import pip; open(sys.prefix + '/lib/m
 def test_what_a_program_installs_is_its_own(tasks: Tasks) -> None:
     """pip is there, as in the image, and installs into an environment of this attempt."""
     found = [tasks.start("python", "-c", INSTALLS, result="none") for _ in range(2)]
-    assert [task.end() for task in found] == [Ended(0), Ended(0)]
+    assert [task.end() for task in found] == [Exit(0), Exit(0)]
     prefixes = {task.line() for task in found}
     assert len(prefixes) == 2
     assert sys.prefix not in prefixes
     later = tasks.start("python", "-c", INSTALLS, result="none")
-    assert later.end() == Ended(0)  # "x": the mark is not there
+    assert later.end() == Exit(0)  # "x": the mark is not there
 
 
 NEWER = {
@@ -256,19 +256,19 @@ def test_pip_in_a_program_of_an_image_leaves_local_modes_packages_as_they_are(ta
     new.write_bytes(wheel(NEWER))
     script = f"python -c '{VERSION}'; {INSTALL} {new} && python -c '{VERSION}'"
     task = tasks.shell(script, image="argosy/tool", result="none", changes={"PATH": os.environ["PATH"]})
-    assert task.end() == Ended(0)
+    assert task.end() == Exit(0)
     said = task.lines()
     assert (said[0], said[-1]) == (lent.version, "99.0")
     assert {each: each.stat() for each in files} == files != {}
     other = tasks.start("python", "-c", VERSION, image="argosy/tool", result="none")
-    assert other.end() == Ended(0)
+    assert other.end() == Exit(0)
     assert other.lines() == [lent.version]  # another task does not see it either
 
 
 def test_a_setup_that_fails_is_reported_in_the_log(tasks: Tasks) -> None:
     job = tasks.given.job(tasks.given.program({"a": "a"}), setup="echo no such package; exit 9")
     task = tasks.shell("echo ran", result="none", job=job)
-    assert task.end() == Ended(9)
+    assert task.end() == Exit(9)
     said, sentence = task.lines()
     assert said == "no such package"
     assert sentence.startswith("argosy: ")
@@ -277,19 +277,19 @@ def test_a_setup_that_fails_is_reported_in_the_log(tasks: Tasks) -> None:
 def test_a_setup_prepares_the_programs_folder(tasks: Tasks) -> None:
     job = tasks.given.job(tasks.given.program({"a": "a"}), setup="cp a b")
     task = tasks.shell("cat b", result="none", job=job)
-    assert task.end() == Ended(0)
+    assert task.end() == Exit(0)
     assert task.lines() == ["a"]
 
 
 def test_a_program_that_is_not_there_is_named(tasks: Tasks) -> None:
     task = tasks.start("no-such-program", result="none")
-    assert task.end() == Ended(127)
+    assert task.end() == Exit(127)
     assert "no-such-program" in task.line()
 
 
 def test_a_program_that_takes_too_much_memory_is_killed_for_it_and_leaves_nothing(tasks: Tasks, s3: SignedS3) -> None:
     script = "print('half'); x = bytearray(400 << 20); x[::4096] = b'x' * len(x[::4096]); import time; time.sleep(60)"
-    assert tasks.start("python", "-c", script, result="stdout").end() == Ended(137, OUT_OF_MEMORY)
+    assert tasks.start("python", "-c", script, result="stdout").end() == Exit(137, OUT_OF_MEMORY)
     assert s3.names() == []
 
 
@@ -299,7 +299,7 @@ def test_a_task_that_is_stopped_while_it_fetches_ends(tasks: Tasks, s3: SignedS3
     task = tasks.shell("echo ran", result="none", inputs=["s3://results/x.txt"])
     assert held.reached.wait(30)
     task.running.stop()
-    assert task.end() == Ended(143)
+    assert task.end() == Exit(143)
     assert task.line().startswith("argosy: ")
     assert tasks.left == []
 
@@ -308,7 +308,7 @@ def test_a_program_is_asked_to_stop_before_it_is_killed(tasks: Tasks, s3: Signed
     task = tasks.shell("trap 'echo saved; exit 9' TERM; echo ready; while :; do sleep 0.05; done", result="stdout")
     assert task.line() == "ready"
     task.running.stop()
-    assert task.end() == Ended(9)
+    assert task.end() == Exit(9)
     assert s3.names() == []
 
 
@@ -316,7 +316,7 @@ def test_a_program_that_does_not_listen_is_killed(tasks: Tasks) -> None:
     task = tasks.shell("trap '' TERM; echo ready; while :; do sleep 0.05; done", result="stdout")
     assert task.line() == "ready"
     task.running.stop()
-    assert task.end() == Ended(137)
+    assert task.end() == Exit(137)
 
 
 def test_an_upload_may_not_outlive_the_grace_period(tasks: Tasks, s3: SignedS3) -> None:
@@ -325,7 +325,7 @@ def test_an_upload_may_not_outlive_the_grace_period(tasks: Tasks, s3: SignedS3) 
     assert task.line() == "ready"
     task.running.stop()
     assert held.reached.wait(30)
-    assert task.end() == Ended(143)
+    assert task.end() == Exit(143)
 
 
 @pytest.mark.parametrize("what", ["stop", "kill"])
@@ -334,7 +334,7 @@ def test_a_task_that_is_ended_while_it_uploads_leaves_no_part(tasks: Tasks, s3: 
     task = tasks.shell("cd $ARGOSY_OUT; echo a > a; echo p > part.jsonl", result="folder")
     assert held.reached.wait(30)
     getattr(task.running, what)()
-    assert task.end() == Ended(143)
+    assert task.end() == Exit(143)
     assert PART not in s3.names()
 
 
@@ -343,7 +343,7 @@ def test_a_task_that_is_ended_during_its_setup_does_not_start_its_program(tasks:
     task = tasks.shell("echo ran", result="none", job=job)
     assert task.line() == "busy"
     task.running.kill()
-    assert task.end() == Ended(143)
+    assert task.end() == Exit(143)
     assert [each for each in task.lines() if not each.startswith("argosy: ")] == []
 
 
@@ -359,24 +359,24 @@ def test_an_s3_that_is_not_there_is_temporary(tasks: Tasks) -> None:
         port = taken.getsockname()[1]
     changes = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_MAX_ATTEMPTS": "2"}
     task = tasks.shell("echo ran", changes=changes, result="stdout")
-    assert task.end() == Ended(75)
+    assert task.end() == Exit(75)
     assert task.lines()[-1].startswith("argosy: ")
 
 
 def test_a_wrong_order_is_reported_in_the_log(tasks: Tasks) -> None:
     task = tasks.shell("echo ran", changes={"ARGOSY_INPUTS": json.dumps("x")}, result="none")
-    assert task.end() == Ended(64)
+    assert task.end() == Exit(64)
     assert "ARGOSY_INPUTS" in task.line()
 
 
 def test_a_fault_of_local_mode_still_ends_the_task(tasks: Tasks, capfd: pytest.CaptureFixture[str]) -> None:
-    ends: queue.Queue[Ended] = queue.Queue()
+    ends: queue.Queue[Exit] = queue.Queue()
 
     def broken(line: str) -> None:
         raise KeyError(line)
 
     tasks.shell("echo a line", result="none", on_line=broken, on_end=ends.put)
-    assert ends.get(timeout=30) == Ended(75)
+    assert ends.get(timeout=30) == Exit(75)
     assert "KeyError: 'a line'" in capfd.readouterr().err
 
 
@@ -386,10 +386,10 @@ def test_a_stopped_program_leaves_its_folder_of_checkpoints_to_the_next_attempt(
     first = tasks.shell(script, changes={**at, "ARGOSY_TASK_ATTEMPT": "1"}, result="none")
     assert first.line() == "ready"
     first.running.stop()
-    assert first.end() == Ended(143)
+    assert first.end() == Exit(143)
     assert "run/checkpoints/0000007/1/000001.json" in s3.names()
     second = tasks.shell('cat "$ARGOSY_CHECKPOINT/step"', changes={**at, "ARGOSY_TASK_ATTEMPT": "2"}, result="none")
-    assert second.end() == Ended(0)
+    assert second.end() == Exit(0)
     assert second.lines() == ["argosy: restored the checkpoint of attempt 1: 1 files, 3 bytes", "41"]
     assert s3.names() == [] == tasks.left
 

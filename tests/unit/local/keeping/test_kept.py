@@ -10,7 +10,7 @@ import pytest
 
 from argosy.emulator.dynamodb import DynamoModel
 from argosy.local.keeping.folder import StateRefusedError
-from argosy.local.keeping.kept import Kept
+from argosy.local.keeping.kept import LocalStore
 from argosy.local.keeping.objects import SMALL_BYTES
 from argosy.model.stored import documents
 
@@ -19,7 +19,7 @@ LARGE = b"x" * (SMALL_BYTES + 1)
 
 def made(path: Path) -> Path:
     """A state with an item, and an object that has its own file."""
-    with Kept(path) as kept:
+    with LocalStore(path) as kept:
         model = DynamoModel()
         kept.keep_models(model, {})
         model.put_item(TableName="t", Item={"pk": {"S": "A"}, "sk": {"S": "1"}})
@@ -35,7 +35,7 @@ def damage_items(path: Path, text: str | None) -> None:
 
 
 def put_state(path: Path, name: str) -> None:
-    with Kept(path) as kept:
+    with LocalStore(path) as kept:
         model = DynamoModel()
         kept.keep_models(model, {})
         item = {"pk": {"S": documents.STATE}, "sk": {"S": name}, "body": {"B": b"torn"}}
@@ -59,11 +59,11 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 def test_a_damaged_state_is_refused_and_left_as_it_is_and_can_be_forgotten(tmp_path: Path, damage: str) -> None:
     path = made(tmp_path / "my state")
     DAMAGE[damage](path)
-    with pytest.raises(StateRefusedError, match="is damaged") as refused, Kept(path) as kept:
+    with pytest.raises(StateRefusedError, match="is damaged") as refused, LocalStore(path) as kept:
         kept.keep_models(DynamoModel(), {})
     assert f"argosy local --state '{path}' --fresh" in refused.value.step
     assert [each.read_bytes() for each in (path / "objects").iterdir()] == [LARGE]
-    with Kept(path, fresh=True) as kept:
+    with LocalStore(path, fresh=True) as kept:
         model = DynamoModel()
         kept.keep_models(model, {})
     assert not model.tables
@@ -72,7 +72,7 @@ def test_a_damaged_state_is_refused_and_left_as_it_is_and_can_be_forgotten(tmp_p
 def test_a_refused_folder_is_named_as_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateRefusedError, match="Not a directory") as refused:
-        Kept(tmp_path / "file" / "state")
+        LocalStore(tmp_path / "file" / "state")
     assert "--state DIR" in refused.value.step
     assert "--fresh" not in refused.value.step
 
@@ -80,11 +80,11 @@ def test_a_refused_folder_is_named_as_the_reason(tmp_path: Path) -> None:
 def test_a_database_without_objects_is_whole(tmp_path: Path) -> None:
     """As a kill right at the start leaves it."""
     (tmp_path / "format").write_text("1\n")
-    with Kept(tmp_path):
+    with LocalStore(tmp_path):
         pass
 
 
 def test_a_folder_that_its_user_made_is_closed_to_others(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
-    with Kept(tmp_path / "open"):
+    with LocalStore(tmp_path / "open"):
         assert (tmp_path / "open").stat().st_mode & 0o777 == 0o700

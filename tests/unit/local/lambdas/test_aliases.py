@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from argosy.emulator.dynamodb import DynamoModel
-from argosy.local.keeping.kept import Kept
+from argosy.local.keeping.kept import LocalStore
 from argosy.local.lambdas.aliases import Aliases
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
 from argosy.local.options import package_root
@@ -103,8 +103,8 @@ def test_bad_requests_about_aliases_are_refused(client: Any) -> None:
 
 
 def test_the_next_local_mode_has_the_aliases_of_the_one_before(tmp_path: Path, function: LambdaFunction) -> None:
-    def kept(fresh: bool = False) -> tuple[Kept, Aliases]:
-        folder, aliases = Kept(tmp_path / "state", fresh=fresh), Aliases({"argosy-api": function})
+    def kept(fresh: bool = False) -> tuple[LocalStore, Aliases]:
+        folder, aliases = LocalStore(tmp_path / "state", fresh=fresh), Aliases({"argosy-api": function})
         folder.keep_models(DynamoModel(), {})
         folder.keep_aliases(aliases)
         return folder, aliases

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from argosy.client.local_key import LocalKey
 from argosy.local.clients import LocalClients
-from argosy.local.lambdas.short_way import ShortWay
+from argosy.local.lambdas.short_way import DirectCalls
 from argosy.local.server.signatures import SECRET_SCHEME
 from argosy.loopback.server import WsgiServer
 from tests.fakes.serving import front, moto_clients, served
@@ -23,9 +23,9 @@ HERE = {"pk": {"S": "a"}, "sk": {"S": "b"}}
 
 
 @contextmanager
-def client(endpoint: str, service: str, key: LocalKey = KEY, way: ShortWay | None = None) -> Iterator[Any]:
+def client(endpoint: str, service: str, key: LocalKey = KEY, way: DirectCalls | None = None) -> Iterator[Any]:
     """One that goes the short way, by default with the right key."""
-    way = way or ShortWay(endpoint, KEY.id, KEY.secret)
+    way = way or DirectCalls(endpoint, KEY.id, KEY.secret)
     clients = LocalClients(endpoint, KEY.region, key)
     clients(service).meta.events.register(f"before-call.{service}", way)
     yield clients(service)
@@ -90,7 +90,7 @@ def test_what_fails_on_the_short_way_goes_the_usual_one(answer: Answering) -> No
 
 
 def test_another_endpoint_gets_no_secret() -> None:
-    elsewhere = ShortWay("http://127.0.0.1:1", KEY.id, KEY.secret)
+    elsewhere = DirectCalls("http://127.0.0.1:1", KEY.id, KEY.secret)
     with served(way_taken()) as server, client(f"http://127.0.0.1:{server.port}", "sqs", way=elsewhere) as other:
         assert other.list_queues()["QueueUrls"] == ["usual"]
 
@@ -110,7 +110,7 @@ def test_a_connection_that_the_server_has_closed_is_replaced() -> None:
 
 def test_a_refusal_is_the_services_own() -> None:
     with front() as usual:
-        way = ShortWay(usual.endpoint, STRANGER.id, STRANGER.secret)
+        way = DirectCalls(usual.endpoint, STRANGER.id, STRANGER.secret)
         with (
             client(usual.endpoint, "dynamodb", way=way) as strange,
             pytest.raises(ClientError, match="UnrecognizedClientException"),

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from argosy.client.errors import from_aws
 from argosy.client.local_key import LocalKey
 from argosy.local.clients import LocalClients
-from argosy.local.server.signatures import SECRET_SCHEME, SKEW_S, NotSignedWell, Signatures
+from argosy.local.server.signatures import SECRET_SCHEME, SKEW_S, BadSignature, Signatures
 from argosy.loopback.server import RequestHeaders
 from tests.fakes.serving import SIGNATURES, front, moto_clients
 from tests.fakes.signing import KEY, signed
@@ -52,7 +52,7 @@ def why_not(environ: dict[str, Any], signatures: Signatures = SIGNATURES) -> str
     """The code of the refusal; empty if there is none."""
     try:
         signatures.check(environ)
-    except NotSignedWell as fault:
+    except BadSignature as fault:
         return fault.code
     return ""
 
@@ -129,7 +129,7 @@ def test_a_request_is_served_in_its_time_only_and_the_refusal_names_both_times(l
     environ = environ_of("POST", f"{ADDRESS}/", signed("POST", f"{ADDRESS}/", "sts"))
     assert why_not(environ, then) == ("" if accepted else "RequestTimeTooSkewed")
     if not accepted:
-        with pytest.raises(NotSignedWell, match=r"signed at \d{8}T\d{6}Z for 900 s, and this machine's clock says \d"):
+        with pytest.raises(BadSignature, match=r"signed at \d{8}T\d{6}Z for 900 s, and this machine's clock says \d"):
             then.check(environ)
 
 

@@ -13,7 +13,7 @@ from argosy.model.actions import SetTarget, Terminate
 from argosy.model.events import FleetSeen, HostStateChanged, InterruptionWarned, NotCarriedOut, Observed, TargetAccepted
 from argosy.model.instances import Purchase
 from argosy.model.pools import Pool
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.scheduler.buying import capacity
@@ -150,7 +150,7 @@ def test_where_what_was_lost_has_been_seen_again_targets_fall_before_all_cells_h
 def test_an_instance_that_ec2_does_not_terminate_is_retried_after_a_pause_and_replaced() -> None:
     state = idle()
     begun(state, [Terminate(CELL, (instance_id(1),))], now=NOW)
-    about = Subject(What.TERMINATE, instance_id(1))
+    about = Subject(Act.TERMINATE, instance_id(1))
     told(state, NotCarriedOut("OperationNotPermitted", about=about))
     assert state.setbacks[about].count == 1
     assert state.warned() == Counter({(POOL, Purchase.SPOT): 1})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from argosy.placement.demand import Batch
 from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.placing.places import place_now
-from argosy.scheduler.supply.roster import Lineup
+from argosy.scheduler.supply.roster import PlacementRows
 from argosy.scheduler.turns.asks import standing_constraints
 from argosy.spec.terms import terms_of_form
 from tests.builders import spec
@@ -27,7 +27,7 @@ def instance(name: str, cpu: int, memory: int, gpus: int = 0, running: int = 0) 
 def placed_now(
     batches: list[Batch], here: list[InstanceRow], coming: list[InstanceRow]
 ) -> tuple[Counter[tuple[int, int]], list[int]]:
-    return place_now(batches, Lineup(Supply.of([*here, *coming]), len(here), {}), {})
+    return place_now(batches, PlacementRows(Supply.of([*here, *coming]), len(here), {}), {})
 
 
 COMPUTE, MEMORY = instance("i-compute", 16_384, 30_000), instance("i-memory", 8192, 60_000)

@@ -15,7 +15,7 @@ from argosy.model.state import State
 from argosy.placement.demand import Batch
 from argosy.scheduler.placing.places import assign
 from argosy.scheduler.supply.roster import Roster
-from argosy.scheduler.supply.rows import Outlook, expected_end
+from argosy.scheduler.supply.rows import Expectations, expected_end
 from tests.builders import (
     CELL,
     NOW,
@@ -60,8 +60,8 @@ def moment(state: State, now: float = NOW) -> Moment:
     return Moment(state, CATALOGUE, now, POLICY)
 
 
-def outlook(state: State, now: float = NOW) -> Outlook:
-    return Outlook.of(moment(state, now), list(state.runs.values()))
+def outlook(state: State, now: float = NOW) -> Expectations:
+    return Expectations.of(moment(state, now), list(state.runs.values()))
 
 
 def goes_to(state: State) -> list[str]:
@@ -127,9 +127,9 @@ def test_an_attempt_that_has_not_started_ends_its_whole_length_from_now() -> Non
 
 def test_nothing_is_worked_out_unless_a_strategy_asks() -> None:
     state = ready(busy_for(100), RUN_ID, "best-fit", "busy-first", expected_s=600)
-    assert outlook(state) == Outlook()
+    assert outlook(state) == Expectations()
     supply = Roster().at(moment_of(state)).supply
-    assert Outlook().on(supply, lambda name: "") is supply
+    assert Expectations().on(supply, lambda name: "") is supply
     assert expected_end(state.runs[RUN_ID], NOW) == 0.0
 
 

@@ -17,7 +17,7 @@ from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.documents import restore
 from argosy.scheduler.turns.fair_order import FairOrder
-from argosy.scheduler.turns.queue_views import LatelyUsed, use_of_queues
+from argosy.scheduler.turns.queue_views import PastUse, use_of_queues
 from argosy.sharing.columns import ONE_FACTOR
 from tests.builders import NOW, POLICY, begun, state_with, stored
 from tests.shared_clusters import cluster, decided, launches, run, shared
@@ -151,8 +151,8 @@ def test_the_queues_show_what_was_used_lately_and_what_it_does() -> None:
     run(state, 2, 1_000, queue="b")
     found = {each.name: each.lately for each in use_of_queues(state)}
     assert found["default"] == ()
-    assert found["a"] == [LatelyUsed("", pytest.approx(1.0, abs=0.01), 0.5)]
-    assert found["b"] == [LatelyUsed("", 0.0, 4)]
+    assert found["a"] == [PastUse("", pytest.approx(1.0, abs=0.01), 0.5)]
+    assert found["b"] == [PastUse("", 0.0, 4)]
     assert all(not each.lately for each in use_of_queues(state_with()))
 
 

@@ -19,7 +19,7 @@ from argosy.model.events import (
     RunNotPrepared,
 )
 from argosy.model.inbox import CancelRequest
-from argosy.model.setbacks import Subject, What
+from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.damage import Damage
@@ -89,7 +89,7 @@ def test_a_run_that_waits_for_its_preparation_holds_up_no_definition_of_others()
 def test_what_held_it_up_counts_no_more_when_another_run_releases_it() -> None:
     """The controller may rest before a pause would be over."""
     state = told(ended(), submitted(OTHER), prepared(OTHER))
-    told(state, NotCarriedOut("needed", about=Subject(What.DEREGISTER, FAMILY), passing=True), now=LATER)
+    told(state, NotCarriedOut("needed", about=Subject(Act.DEREGISTER, FAMILY), passing=True), now=LATER)
     assert deregistered(closed(state, OTHER), LATER) == [FAMILY]
 
 
@@ -102,7 +102,7 @@ def test_a_definition_of_the_users_own_and_a_run_without_one_leave_nothing_to_do
 def test_a_run_whose_closing_is_given_up_releases_its_definition_too() -> None:
     state = told(state_with(submitted(), prepared()), RunCancelled(CancelRequest(RUN_ID, NOW, "enough")))
     for attempt in range(POLICY.max_setbacks):
-        told(state, NotCarriedOut("no bucket", about=Subject(What.CLOSE, RUN_ID)), now=NOW + 100 * attempt)
+        told(state, NotCarriedOut("no bucket", about=Subject(Act.CLOSE, RUN_ID)), now=NOW + 100 * attempt)
     assert list(state.unused_definitions) == [FAMILY]
 
 
@@ -123,7 +123,7 @@ def test_a_run_that_is_set_aside_releases_its_definition_where_its_record_names_
 
 
 def test_what_ecs_refuses_is_tried_again_after_a_pause() -> None:
-    state = told(ended(), NotCarriedOut("denied", about=Subject(What.DEREGISTER, FAMILY)), now=LATER)
+    state = told(ended(), NotCarriedOut("denied", about=Subject(Act.DEREGISTER, FAMILY)), now=LATER)
     assert (deregistered(state), deregistered(state, LATER + 60)) == ([], [FAMILY])
     told(state, DefinitionDeregistered(FAMILY))
     assert state.setbacks == {}

@@ -10,7 +10,7 @@ from argosy.model.runs import RunStatus
 from argosy.model.stored.run_record import RunRecord
 from tests.builders import RUN_ID
 from tests.fakes.worlds import world
-from tests.harness.simulation.audit.facts import Rest, TrialFacts
+from tests.harness.simulation.audit.facts import TrialFacts, TrialResults
 from tests.harness.simulation.audit.launches import DefinitionChecker
 from tests.harness.simulation.world.regions import Regions
 
@@ -45,6 +45,6 @@ def test_a_definition_that_is_left_at_rest_is_seen_where_nothing_went_wrong() ->
     found = {}
     for calm in (True, False):
         checker, arn = checked(nothing_goes_wrong=calm)
-        checker.at_rest(Rest({}, None, 0.0))  # type: ignore[arg-type]
+        checker.at_rest(TrialResults({}, None, 0.0))  # type: ignore[arg-type]
         found[calm] = [violation.names for violation in checker.facts.violations]
     assert found == {True: [(arn,)], False: []}

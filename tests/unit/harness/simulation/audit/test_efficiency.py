@@ -12,7 +12,7 @@ from argosy.model.stored.run_record import RunRecord
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.efficiency import AWAKE_S, FREE, EfficiencyChecker
-from tests.harness.simulation.audit.facts import Rest, TrialFacts
+from tests.harness.simulation.audit.facts import TrialFacts, TrialResults
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.regions import Regions
 
@@ -48,7 +48,7 @@ def awake_for(seconds: float, *runs: RunRecord, controllers: int = 1, deleting: 
     facts.faults_ended_at = facts.world.now
     checker.time_passed()
     facts.world.run_for(seconds)
-    checker.at_rest(Rest({}, Bill(facts.world), 0.0, controllers))
+    checker.at_rest(TrialResults({}, Bill(facts.world), 0.0, controllers))
     return [found.invariant for found in facts.violations]
 
 
@@ -76,5 +76,5 @@ def test_a_controller_that_was_not_invoked_has_not_worked_on() -> None:
         facts.world.run_for(pause_s)
         checker.ticked(report, None)
         checker.time_passed()
-    checker.at_rest(Rest({}, Bill(facts.world), 0.0))
+    checker.at_rest(TrialResults({}, Bill(facts.world), 0.0))
     assert not facts.violations

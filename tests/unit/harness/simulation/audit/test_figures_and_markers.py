@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.engine.own_faults import Trouble
+from argosy.engine.own_faults import OwnFailure
 from argosy.engine.report import TickReport
 from argosy.layout import RETRIES_METADATA, marker_uri, split_s3
 from argosy.model.policy import Policy
@@ -16,7 +16,7 @@ from argosy.model.tasks import TaskStatus
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.cluster_history import FigureChecker
-from tests.harness.simulation.audit.facts import Rest, TrialFacts
+from tests.harness.simulation.audit.facts import TrialFacts, TrialResults
 from tests.harness.simulation.audit.progress import MarkerChecker
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.regions import Regions
@@ -46,7 +46,7 @@ def facts_of(*statuses: int, ended: bool = False) -> TrialFacts:
         (TickReport(0, 0, tasks_pending=1, tasks_running=1, instances=2), 7, 1),
         (TickReport(0, 0), 6, 0),  # another controller has committed since
         (TickReport(0, 0), None, 0),
-        (TickReport(0, 0, troubles=(Trouble("a tick's report", "it failed", ""),)), 7, 0),
+        (TickReport(0, 0, troubles=(OwnFailure("a tick's report", "it failed", ""),)), 7, 0),
     ],
 )
 def test_what_a_tick_reports_has_to_be_what_is_stored(report: TickReport, version: int | None, violations: int) -> None:
@@ -93,5 +93,5 @@ def test_the_marker_that_is_left_is_about_the_last_try_or_an_earlier_success(
 ) -> None:
     facts = facts_of(WELL, ILL, ended=True)
     objects = {split_s3(marker_uri(SMALL_JOB.output, succeeded)): StoredObject(b"", {RETRIES_METADATA: named})}
-    MarkerChecker(facts).at_rest(Rest(objects, Bill(), 0.0))
+    MarkerChecker(facts).at_rest(TrialResults(objects, Bill(), 0.0))
     assert [found.invariant for found in facts.violations] == ["marker"] * violations

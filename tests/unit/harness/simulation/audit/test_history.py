@@ -12,7 +12,7 @@ from argosy.model.policy import Policy
 from argosy.model.runs import RunStatus
 from argosy.model.stored.run_record import RunRecord
 from tests.fakes.worlds import world
-from tests.harness.simulation.audit.facts import Commit, Rest, TrialFacts
+from tests.harness.simulation.audit.facts import Commit, TrialFacts, TrialResults
 from tests.harness.simulation.audit.history import HistoryChecker
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.regions import Regions
@@ -29,7 +29,7 @@ def violations(*records: dict[str, Any]) -> list[str]:
     for values in records:
         facts.stored.records[RUN_ID] = replace(RunRecord.of_unreadable(RUN_ID), **{"status_reason": "", **values})
         checker.committed(Commit(0, {}, [], frozenset()))
-    checker.at_rest(Rest({}, Bill(), 0.0))
+    checker.at_rest(TrialResults({}, Bill(), 0.0))
     return [each.invariant for each in facts.violations]
 
 

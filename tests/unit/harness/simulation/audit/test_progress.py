@@ -6,7 +6,7 @@ import pytest
 
 from argosy.model.policy import Policy
 from argosy.model.tasks import TaskStatus
-from tests.harness.simulation.audit.facts import Rest
+from tests.harness.simulation.audit.facts import TrialResults
 from tests.harness.simulation.audit.progress import TaskRow, objects_left, unfounded_failure
 from tests.harness.simulation.world.s3 import StoredObject
 
@@ -29,7 +29,7 @@ def test_an_end_with_a_reason_is_no_violation(row: TaskRow, given_up: bool) -> N
 def test_a_manifest_has_to_name_the_part_and_the_files_of_the_committed_attempt() -> None:
     names = ["parts/part-0000001.csv", "attempts/0000001/2/b/c", "attempts/0000001/2/a", "attempts/0000001/1/a"]
     keys = {("results", f"run/{name}"): StoredObject(b"") for name in [*names, "spec.json", "attempts/0000002/2/a"]}
-    left = objects_left("s3://results/run/", Rest(keys, None, 0.0))  # type: ignore[arg-type]
+    left = objects_left("s3://results/run/", TrialResults(keys, None, 0.0))  # type: ignore[arg-type]
     assert left(1, 2) == [f"run/{name}" for name in (names[0], names[2], names[1])]
     assert left(1, 3) == ["run/" + names[0]]
     assert left(1, 0) == left(0, 1) == []

@@ -7,7 +7,7 @@ from typing import Any
 from argosy.model.policy import Policy
 from argosy.model.services.environments import Environment
 from tests.fakes.worlds import grown, run, task, world
-from tests.harness.simulation.audit.facts import Rest, TrialFacts
+from tests.harness.simulation.audit.facts import TrialFacts, TrialResults
 from tests.harness.simulation.audit.targets import GIVES_UP_S, TargetChecker
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.regions import Regions
@@ -79,7 +79,7 @@ class Served:
         )
 
     def at_rest(self) -> list[str]:
-        self.checker.at_rest(Rest({}, Bill(), 0.0))
+        self.checker.at_rest(TrialResults({}, Bill(), 0.0))
         return [each.invariant for each in self.facts.violations]
 
 
