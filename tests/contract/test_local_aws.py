@@ -149,7 +149,7 @@ def test_functions_get_the_environment_that_the_stacks_give_them(sky: Cloud) -> 
         *("ARGOSY_STAGE", "ARGOSY_TABLE", "ARGOSY_QUEUE_URL", "ARGOSY_CLUSTER", "ARGOSY_BUCKET", "ARGOSY_LOG_GROUP"),
         *("ARGOSY_CONTROLLER_FUNCTION", "ARGOSY_TICK_RULE", "ARGOSY_EXECUTION_ROLE_ARN", "ARGOSY_TASK_ROLE_ARN"),
         *("ARGOSY_SETTINGS", "ARGOSY_LOOP", "ARGOSY_POLICY", "ARGOSY_CALL_RATES", "ARGOSY_IMAGES"),
-        *("ARGOSY_API_FUNCTION_ARN", "ARGOSY_SCHEDULES_ROLE_ARN"),
+        *("ARGOSY_API_FUNCTION_ARN", "ARGOSY_SCHEDULES_ROLE_ARN", "ARGOSY_MODEL_CALLS"),
     }
     assert json.loads(environment["ARGOSY_SETTINGS"])["maxInstances"] == 7
     assert environment["AWS_ENDPOINT_URL"] == sky.aws.inner_url

@@ -5,8 +5,9 @@ boto3 reads AWS_ENDPOINT_URL, credentials and the rest of the environment by its
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, ClassVar
 
 CONNECT_TIMEOUT_S = 3
 READ_TIMEOUT_S = 15
@@ -22,8 +23,15 @@ _RETRIES = {
 _CONTROL_RETRIES = {"mode": "adaptive", "total_max_attempts": 10}
 
 
+def _boto3s(service: str, region: str, usual: Callable[[], Any]) -> Any:
+    return usual()
+
+
 class AwsClients:
     """boto3 clients by service and region, each created once. Creating them is not thread-safe."""
+
+    made: ClassVar[Callable[[str, str, Callable[[], Any]], Any]] = _boto3s
+    """How this process gets the client of a service in a Region; the last argument makes boto3's."""
 
     def __init__(self, region: str) -> None:
         self.region = region
@@ -32,11 +40,14 @@ class AwsClients:
 
     def get(self, service: str, region: str = "") -> Any:
         key = (service, region or self.region)
+        if key not in self._clients:
+            self._clients[key] = AwsClients.made(*key, partial(self._boto3, *key))
+        return self._clients[key]
+
+    def _boto3(self, service: str, region: str) -> Any:
         if self._session is None:
             self._session = _session()
-        if key not in self._clients:
-            self._clients[key] = self._session.client(service, region_name=key[1], config=_config(service))
-        return self._clients[key]
+        return self._session.client(service, region_name=region, config=_config(service))
 
 
 def _session() -> Any:

@@ -47,6 +47,7 @@ from argosy.local.moto.schedules import MotoSchedules
 from argosy.local.mps import MpsDaemon, can_share
 from argosy.local.options import LocalOptions
 from argosy.local.server.front import Front, NotReadyError, UnknownThingError
+from argosy.local.server.model_calls import models_of, short_way
 from argosy.local.server.protocol import OwnService
 from argosy.local.server.queue import OwnQueue
 from argosy.local.server.signatures import Signatures
@@ -167,13 +168,13 @@ class LocalAws:
     def _serve(self) -> None:
         self._moto = moto = MotoApp()
         self._parts.callback(moto.close)
-        self._queue = OwnQueue(self.names.queue, VISIBILITY_S, MAX_RECEIVES, self._bury)
+        bury = partial(queues.send, ACCOUNT, self.region, self.names.dead_queue)
+        self._queue = OwnQueue(self.names.queue, VISIBILITY_S, MAX_RECEIVES, bury)
         table = OwnTable(self.names.table)
         self._table = table.model
-        if self._kept is not None:
-            self._kept.keep_models(table.model, self.cells)
         functions = LambdaApi(self.functions)
         if self._kept is not None:
+            self._kept.keep_models(table.model, self.cells)
             self._kept.keep_aliases(functions.aliases)
         groups = OwnTargetGroups(self.options.settings.target_groups.values(), self._runs)
         own = (table, self._queue, groups, OwnService("pricing", PriceList(_prices)))
@@ -261,7 +262,9 @@ class LocalAws:
             self._parts.push(cell.start(images, options, MotoLogs(ACCOUNT, region, lines), _complain))
 
     def _start_functions(self, clients: LocalClients, queue_url: str) -> None:
-        around = child_environment(self.inner_url, self.region, self.key)
+        models = models_of(self.cells, dynamodb=self._table, sqs=self._queue.model)
+        way = self._parts.enter_context(short_way(self._scratch(), models))
+        around = child_environment(self.inner_url, self.region, self.key) | way
         deployed = specs(self.options, self.names, around, queue_url)
         assert self._forks is not None
         self.functions.update(deploy(deployed, self._forks, self.state_dir, self.function_failed))
@@ -304,17 +307,13 @@ class LocalAws:
         clockwork.start()
 
     def _send(self, message: dict[str, Any]) -> None:
-        """Called under the models' locks, in order; all cells' events come to home's bus."""
-        self._deliver(message)
+        self._deliver(message)  # all cells' events come to home's bus, under the models' locks, in order
 
     def _call(self, body: str) -> None:
         """Calls the controller for an urgent message. A controller that waits for its turn sees it too."""
         controller = self.functions.get(self.names.controller_function)
         if controller is not None and not controller.waits:
             controller.invoke_later(body.encode(), str(uuid.uuid4()))
-
-    def _bury(self, body: str) -> None:
-        queues.send(ACCOUNT, self.region, self.names.dead_queue, body)
 
     def _cell_of(self, instance_id: str) -> LocalCell:
         """Raises KeyError."""

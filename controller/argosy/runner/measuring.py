@@ -10,6 +10,7 @@ import json
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from argosy.runner.order import RunnerFault
 
 FIRST_S = 1.0  # to the first sample
 WRITTEN_S = 10.0  # to the first write; the interval then doubles up to the meter's longest
+_TOGETHER_S = 0.05  # how much later than FIRST_S it may be
 LAST_WRITE_S = 3.0  # how long a task's end may wait for it
 MOST_SAMPLES = 240  # even; when there are as many, each two become one
 _ATTEMPT = re.compile(r"(s3://.+/attempts/)(\d+/\d+)/")
@@ -60,15 +62,12 @@ def sampled(meters: Iterable[Meter], environment: Mapping[str, str]) -> Iterator
 
 @contextmanager
 def _sampled(meter: Meter, environment: Mapping[str, str]) -> Iterator[None]:
-    over = threading.Event()
-    watch = _MeterOfTask(meter, environment, over)
-    thread = threading.Thread(target=watch.run, name=f"argosy-{meter.folder}", daemon=True)  # a meter may hang forever
-    thread.start()
+    watch = _MeterOfTask(meter, environment)
+    _FIRST_SAMPLES.add(watch)
     try:
         yield
     finally:
-        over.set()
-        thread.join(LAST_WRITE_S)
+        watch.end()
 
 
 @dataclass
@@ -94,15 +93,31 @@ class _MeterOfTask:
 
     meter: Meter
     environment: Mapping[str, str]
-    over: threading.Event
+    begun: float = field(default_factory=time.monotonic)
+    over: threading.Event = field(default_factory=threading.Event)
+    guard: threading.Lock = field(default_factory=threading.Lock)
+    thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Take the first sample, unless the program has ended."""
+        with self.guard:
+            if not self.over.is_set():  # a meter may hang forever
+                self.thread = threading.Thread(target=self.run, name=f"argosy-{self.meter.folder}", daemon=True)
+                self.thread.start()
+
+    def end(self) -> None:
+        """The program has ended."""
+        with self.guard:
+            self.over.set()
+        if self.thread is not None:
+            self.thread.join(LAST_WRITE_S)
 
     def run(self) -> None:
         """Until the program has ended, or the meter gives no figures any more."""
         self._samples = Samples(1 + list(self.meter.names).index(self.meter.most))
-        begun = time.monotonic()
-        wait_s, pause_s, write_at = FIRST_S, WRITTEN_S, WRITTEN_S
+        wait_s, pause_s, write_at = 0.0, WRITTEN_S, WRITTEN_S
         while not self.over.wait(wait_s):
-            since_s = round(time.monotonic() - begun, 2)
+            since_s = round(time.monotonic() - self.begun, 2)
             row = self.meter.look(since_s)
             if row is None:
                 break
@@ -113,7 +128,7 @@ class _MeterOfTask:
                 write_at = since_s + pause_s
                 if not self._write():
                     return
-        if time.monotonic() - begun >= self.meter.least_s:
+        if time.monotonic() - self.begun >= self.meter.least_s:
             self._write()
 
     def _write(self) -> bool:
@@ -128,6 +143,39 @@ class _MeterOfTask:
         except RunnerFault:
             return False
         return True
+
+
+class _FirstSamples:
+    """Starts the watches of programs that run for FIRST_S. With tasks of milliseconds a thread for each would take as
+    long as they do."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[_MeterOfTask] = deque()
+        self._guard = threading.Lock()
+
+    def add(self, watch: _MeterOfTask) -> None:
+        with self._guard:
+            self._waiting.append(watch)
+            is_first = len(self._waiting) == 1
+        if is_first:
+            threading.Thread(target=self._run, name="argosy-first-samples", daemon=True).start()
+
+    def _run(self) -> None:
+        """Until none is left."""
+        while True:
+            with self._guard:
+                wait_s = self._waiting[0].begun + FIRST_S - time.monotonic()
+                due = self._waiting[0] if wait_s <= 0 else None
+                if due is not None:
+                    due.start()
+                    self._waiting.popleft()
+                    if not self._waiting:
+                        return
+            if due is None:
+                time.sleep(max(wait_s, _TOGETHER_S))
+
+
+_FIRST_SAMPLES = _FirstSamples()
 
 
 def _known(given: Iterable[float | None]) -> list[float]:

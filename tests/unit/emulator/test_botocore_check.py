@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, OperationNotPageableError, ParamValidationError
+from botocore.validate import ParamValidator
+from hypothesis import given
+from hypothesis import strategies as st
 
-from argosy.emulator.botocore_check import ShapeMismatch, SimulatedClient
+from argosy.emulator.botocore_check import ShapeMismatch, SimulatedClient, check_request, service_model
 from argosy.emulator.operations import Refusal
 
 
@@ -129,3 +133,48 @@ def test_an_error_that_aws_does_not_name_for_the_operation_is_a_fault_of_the_mod
     lenient: Any = SimulatedClient(Answers(Refusal("TargetNotFoundException", "no")), "ecs", strict=False)
     with pytest.raises(ClientError):
         lenient.run_task(taskDefinition="x")
+
+
+RUN_TASK: dict[str, Any] = {
+    "cluster": "argosy",
+    "taskDefinition": "tool:3",
+    "count": 1,
+    "tags": [{"key": "argosy:run", "value": "r"}],
+    "placementConstraints": [{"type": "memberOf", "expression": "ec2InstanceId == i-1"}],
+    "overrides": {"containerOverrides": [{"name": "main", "environment": [{"name": "A", "value": "b"}]}]},
+}
+WRITE: dict[str, Any] = {
+    "TransactItems": [
+        {"Put": {"TableName": "t", "Item": {"pk": {"S": "a"}, "rows": {"L": [{"B": b"x"}]}}}},
+        {"Delete": {"TableName": "t", "Key": {"pk": {"S": "a"}}}},
+    ]
+}
+JUNK = st.sampled_from(
+    [None, "", "x", 0, True, 1.5, b"", [], (), {}, {"S": "a"}, {"colour": "red"}, [7], datetime(2027, 1, 1, tzinfo=UTC)]
+)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every container in it, with each key or index."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, each in pairs for found in [(value, key), *places(each)]]
+
+
+@given(st.sampled_from([("ecs", "RunTask", RUN_TASK), ("dynamodb", "TransactWriteItems", WRITE)]), st.data())
+def test_a_request_is_refused_exactly_if_botocore_refuses_it(what: tuple[str, str, Any], data: st.DataObject) -> None:
+    service, name, request = what
+    request = deepcopy(request)
+    operation = service_model(service).operation_model(name)
+    check_request(operation, request)
+    container, key = data.draw(st.sampled_from(places(request)))
+    if data.draw(st.booleans()):
+        container[key] = data.draw(JUNK)
+    else:
+        del container[key]
+    refused = None
+    try:
+        check_request(operation, request)
+    except ParamValidationError as fault:
+        refused = str(fault)
+    report = ParamValidator().validate(request, operation.input_shape)
+    assert (refused is not None) == report.has_errors()

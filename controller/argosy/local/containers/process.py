@@ -28,6 +28,8 @@ from argosy.runner.process_trees import TREES, WATCH_S
 
 MARK = "ARGOSY_LOCAL_CONTAINER"  # a variable whose value each container of this machine has for itself
 ROUNDS = 100  # at most, of looking for processes that others start while they are ended
+SHORT_S = 1.0  # of a program: within it process ids are not used twice
+FEW = 64  # processes that are looked at one by one
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 
@@ -89,7 +91,7 @@ class ContainerProcess:
         self._on_end = on_end
         self._out_of_memory = False
         self._held_mib = 0  # then
-        self._looked_at = time.monotonic()  # at its memory
+        self._began = self._looked_at = time.monotonic()  # at its memory
         self._over = threading.Event()
         self.output_fault: OSError | None = None  # why standard output could not be kept, once it has ended
         copied = program.copy_stdout_to is not None
@@ -153,7 +155,7 @@ class ContainerProcess:
         is still a zombie, so that its group id is not reused yet."""
         self._signal(signal.SIGKILL)
         if mark := self._program.environment.get(MARK):
-            _STRAYS.end(mark)
+            _STRAYS.end(mark, self.pid if time.monotonic() - self._began < SHORT_S else None)
         if self._followers is not None:
             self._followers.forget(self.pid)
         self._process.wait()
@@ -243,16 +245,23 @@ class StrayProcesses:
         self._guard = threading.Lock()
         self._marks: dict[int, str] = {}  # by process
 
-    def end(self, mark: str) -> None:
-        """SIGKILL all with this mark, and what they start meanwhile."""
+    def end(self, mark: str, first: int | None = None) -> None:
+        """SIGKILL all with this mark, and what they start meanwhile. first: their oldest process, if it began within
+        SHORT_S."""
         for _ in range(ROUNDS):
-            with self._guard:
-                found = [pid for pid, its in self._now().items() if its == mark and _is_alive(pid)]
+            found = [pid for pid, its in self._marks_since(first).items() if its == mark and _is_alive(pid)]
             if not found:
                 return
             for pid in found:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
+
+    def _marks_since(self, first: int | None) -> dict[int, str]:
+        last = None if first is None else _last_process()
+        if first is None or last is None or not 0 <= last - first <= FEW:
+            with self._guard:
+                return dict(self._now())
+        return {pid: _mark_of(pid) for pid in range(first + 1, last + 1) if psutil.pid_exists(pid)}
 
     def _now(self) -> dict[int, str]:
         now = set(psutil.pids())
@@ -260,6 +269,14 @@ class StrayProcesses:
             del self._marks[pid]
         self._marks |= {pid: _mark_of(pid) for pid in now - self._marks.keys()}
         return self._marks
+
+
+def _last_process() -> int | None:
+    """The id that was given last, as Linux says it: each one is larger than the one before, until they begin again."""
+    try:
+        return int(Path("/proc/loadavg").read_text().split()[4])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _mark_of(pid: int) -> str:

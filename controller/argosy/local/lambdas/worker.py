@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from argosy.aws.clients import AwsClients
+from argosy.emulator.botocore_check import SimulatedClient
 from argosy.local.lambdas import short_way
 
 IMPORTED = ("argosy.api.actions", "argosy.engine.loop", "argosy.engine.tick", "argosy.aws.executor", "numpy.ma")
-CALLED = ("dynamodb", "ec2", "ecs", "events", "lambda", "s3", "scheduler", "sqs", "ssm")
+CALLED = ("events", "lambda", "s3", "scheduler", "ssm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +106,5 @@ def warm() -> None:
     clients = AwsClients("us-east-1")
     for service in CALLED:
         clients.get(service)
+    for service in short_way.SERVICES:
+        SimulatedClient(None, service).can_paginate("")

@@ -21,7 +21,6 @@ from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
 
 from argosy.emulator.botocore_check import service_model
-from argosy.local.server.signatures import SECRET_SCHEME
 
 # Codes that are AWS's fault, not the caller's: clients retry them.
 _SERVER_FAULTS = frozenset({"ServerException", "InternalError", "InternalFailure", "ServiceUnavailable"})
@@ -82,8 +81,7 @@ def answer(wire: Wire, model: Any, headers: Mapping[str, str], body: bytes) -> R
     request_id = str(uuid.uuid4())
     try:
         operation, parameters = wire.read(headers, body)
-        if not headers.get("authorization", "").startswith(SECRET_SCHEME):  # of our own, whose botocore has done so
-            _validate(operation, parameters)
+        _validate(operation, parameters)
         method = getattr(model, xform_name(operation.name), None)
         if method is None:
             raise BadRequestError("InvalidAction", f"The embedded AWS does not offer {operation.name}.")

@@ -28,38 +28,35 @@ class OwnQueue:
     target = "AmazonSQS."
 
     def __init__(self, name: str, visibility_s: float, max_receives: int, dead: Callable[[str], None]) -> None:
-        self._name, self._dead = name, dead
-        self._model = _WaitingModel(SqsModel(time.time, visibility_s=visibility_s, max_receives=max_receives))
+        self._name = name
+        self.model = _WaitingModel(SqsModel(time.time, visibility_s=visibility_s, max_receives=max_receives), dead)
         self._wire = JsonWire("sqs")
 
     def put(self, body: str) -> None:
         """Add a message without waiting."""
-        self._model.send_message(QueueUrl=self._name, MessageBody=body)
+        self.model.send_message(QueueUrl=self._name, MessageBody=body)
 
     def nudge(self) -> None:
         """The receiver has something else to do: its long poll, or the next one, returns at once without messages."""
-        self._model.nudge()
+        self.model.nudge()
 
     def close(self) -> None:
         """Long polls end from now on."""
-        self._model.close()
+        self.model.close()
 
     def reply(self, headers: Mapping[str, str], body: bytes) -> Reply | None:
         """None for a request about another queue, or of a kind that the model does not know."""
         operation = headers.get("x-amz-target", "").removeprefix(self.target)
-        if not hasattr(self._model, xform_name(operation)) or _queue(body) != self._name:
+        if not hasattr(self.model, xform_name(operation)) or _queue(body) != self._name:
             return None
-        made = answer(self._wire, self._model, headers, body)
-        for dead in self._model.buried():
-            self._dead(dead)
-        return made
+        return answer(self._wire, self.model, headers, body)
 
 
 class _WaitingModel:
     """The model with receives that wait."""
 
-    def __init__(self, model: SqsModel) -> None:
-        self._model = model
+    def __init__(self, model: SqsModel, dead: Callable[[str], None]) -> None:
+        self._model, self._dead = model, dead
         self._changed = threading.Condition()
         self._nudged = self._closed = False
 
@@ -92,6 +89,9 @@ class _WaitingModel:
                     break
                 self._changed.wait(min(left_s, LOOK_S))
             self._nudged = False
+        with suppress(IndexError):
+            while True:
+                self._dead(self._model.dead.pop())
         return found
 
     def delete_message(self, **request: Any) -> dict[str, Any]:
@@ -101,14 +101,6 @@ class _WaitingModel:
 
     def delete_message_batch(self, **request: Any) -> dict[str, Any]:
         return self._model.delete_message_batch(**request)
-
-    def buried(self) -> list[str]:
-        """Bodies that have become dead letters since the last call."""
-        found: list[str] = []
-        with suppress(IndexError):
-            while True:
-                found.append(self._model.dead.pop())
-        return found
 
 
 def _queue(body: bytes) -> str:

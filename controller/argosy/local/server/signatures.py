@@ -26,8 +26,6 @@ from argosy.loopback.server import Environ, RequestHeaders
 
 SKEW_S = 900.0  # S3's; other services accept five minutes
 _SIGNED = re.compile(r"AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})")
-SECRET_SCHEME = "ARGOSY-SECRET"  # noqa: S105 - before the secret itself, in place of a signature (`lambdas.short_way`)
-_WITH_SECRET = re.compile(rf"{SECRET_SCHEME} Credential=([^/,]+)/[^,]+,Secret=(\S+)")
 _SIGNED_BY_QUERY = ("X-Amz-Credential", "AWSAccessKeyId")
 _UNSIGNED = "UNSIGNED-PAYLOAD"
 _STREAMED = "STREAMING-"  # chunks with their own signatures, or a checksum behind the body
@@ -54,8 +52,6 @@ class Signatures:
     def check(self, environ: Environ) -> None:
         """Raises BadSignature unless a known key has signed exactly this request, not long ago."""
         authorization = environ.get("HTTP_AUTHORIZATION", "")
-        if given := _WITH_SECRET.fullmatch(authorization):
-            return _must_equal(self._secret(given[1]), given[2])
         query = dict(parse_qsl(environ["QUERY_STRING"], keep_blank_values=True))
         if authorization.startswith("AWS"):
             return self._check_header(environ, authorization)

@@ -113,9 +113,9 @@ def test_a_programs_output_is_its_log_and_its_result(tasks: Tasks, s3: SignedS3)
     assert sorted(task.lines()) == ["aside", "one", "two"]
     assert s3.body(PART) == b"one\ntwo\n"
     assert tasks.left == []
-    assert {
-        each for each in threading.enumerate() if each not in before and "process_request" not in each.name
-    } == set()
+    others = "process_request", "argosy-first-samples"  # of the server, and of all tasks: it ends within a second
+    left = [each.name for each in threading.enumerate() if each not in before]
+    assert not [name for name in left if not any(each in name for each in others)]
 
 
 def test_python_is_the_one_that_runs_local_mode(tasks: Tasks) -> None:
