@@ -60,7 +60,7 @@ class Balanced(Controlled):
 
                 return stop if name == "stop_task" else getattr(home.ecs, name)
 
-        return [Cell(home.name, home.cluster, Ecs(), home.ec2, home.rates, Elbv2())]
+        return [Cell(home.name, home.cluster, Ecs(), home.ec2, home.rates, elbv2=Elbv2())]
 
     @property
     def targets(self) -> set[tuple[str, int]]:  # type: ignore[override]

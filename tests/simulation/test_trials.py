@@ -53,6 +53,14 @@ def test_a_result_counts_even_if_its_writer_was_cut_off_and_died_before_ecs_lear
     assert verdict.ok, told(verdict)
 
 
+def test_reservations_of_a_trial_are_pools_of_its_controller() -> None:
+    trial = Trial(TrialPlan(8, frozenset({"reservation"}), tasks=2, instances=2))
+    verdict = trial.run()
+    assert verdict.ok, told(verdict)
+    pools = {pool.get("reservation", "") for pool in trial.auditor.stored.pools.values()}
+    assert pools == {"", *trial.world.ec2.ledger.reservations}
+
+
 def test_tasks_of_a_service_that_have_ended_may_be_stopped_before_their_ends_are_charged() -> None:
     kinds = frozenset({"daemon", "page-failure", "preemption", "service", "two-versions"})
     verdict = run_trial(TrialPlan(9_400_165, kinds, instances=6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from argosy.aws.call_rates import CallRates
@@ -111,6 +111,7 @@ class Cell:
     ecs: Any  # boto3 client
     ec2: Any
     rates: CallRates
+    _: KW_ONLY
     elbv2: Any = None  # of load balancers; None = no target group is here
     logs: Any = None  # None = the logs of tasks cannot be read
     reservations: frozenset[str] = frozenset()  # Capacity Reservations of the settings: ids, and ARNs of their groups

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from argosy.engine.report import TickReport
+from argosy.model.inbox import INBOX
 from argosy.model.policy import Policy
 from tests.harness.simulation.audit.backfill import BackfillChecker
 from tests.harness.simulation.audit.caps import CapChecker, MembersChecker, UpdateChecker
@@ -228,19 +229,23 @@ class Auditor:
     def _committed(self, request: JSON, reply: JSON) -> None:
         """One transaction is stored: read it as the next controller would."""
         stored = self.stored
-        version, tables, ended, retried = stored.version, dict(stored.tables), self._ended(), self._retried()
+        version, tables, retried = stored.version, dict(stored.tables), self._retried()
         intents = stored.take(request["TransactItems"])
         self.facts.take_jobs()
-        again = retried | self._retried() | (ended - self._ended())
+        again = retried | self._retried() | _retries_taken(request)
         commit = Commit(version, tables, intents, frozenset(again))
         for checker in self._checkers:
             checker.committed(commit)
 
-    def _ended(self) -> set[str]:
-        return {run_id for run_id, record in self.stored.records.items() if record.has_ended}
-
     def _retried(self) -> set[str]:
         return {run_id for run_id, record in self.stored.records.items() if record.revives}
+
+
+def _retries_taken(request: JSON) -> set[str]:
+    """Runs of which the commit takes a user's retry out of the inbox. Many a run ends and begins in one commit."""
+    keys = [action["Delete"]["Key"] for action in request["TransactItems"] if "Delete" in action]
+    places = [key["sk"]["S"].split("#") for key in keys if key["pk"] == {"S": INBOX}]
+    return {run_id for _, run_id, *kind in places if kind[:1] == ["retry"]}
 
 
 class _SecretsInLog(logging.Handler):

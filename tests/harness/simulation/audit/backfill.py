@@ -4,7 +4,8 @@ S12, judged by the stored state: a task that starts on an instance reserved for 
 could start there. The latest time at which it is gone: its time-out plus two minutes to react, or one and a half times
 the longest of at least five tasks of its run; plus a minute to start. The earliest time at which the other run could
 start: when enough of the earlier tasks have ended (all of them if that is never enough), each no sooner than the
-shortest task of its run. It is unknown for a run of which fewer than five tasks have ended.
+shortest task of its run. It is unknown for a run of which fewer than five tasks have ended. A daemon's task is no guest
+and never ends: it has its room on every instance.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class BackfillChecker(Checker):
         for intent in commit.intents:
             instance = self._instances.get(intent.instance, {})
             holder = kept_for(self.facts, instance)
-            if holder and holder != intent.key.run_id:
+            if holder and holder != intent.key.run_id and not stored.records[intent.key.run_id].is_daemon:
                 self._guests.add(intent.key)
                 if not self.facts.clocks_differ_s:
                     self._judge(intent, instance, holder)
@@ -84,7 +85,8 @@ class BackfillChecker(Checker):
         for each in there:
             taken = self.facts.stored.records[each.key.run_id].needs[:3]
             free = [has - need for has, need in zip(free, taken, strict=True)]
-            ends.append((self._ends_at(each), taken))
+            if not self.facts.stored.records[each.key.run_id].is_daemon:
+                ends.append((self._ends_at(each), taken))
         at = self.facts.world.now
         for ended_at, taken in sorted(ends):
             if all(has >= need for has, need in zip(free, needs, strict=True)):

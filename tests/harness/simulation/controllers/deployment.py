@@ -270,7 +270,7 @@ class SimulatedDeployment:
         rates = CallRates.of_aws(clock, world.run_for)
         ecs, ec2, elbv2 = (client(name, getattr(world, name)) for name in ("ecs", "ec2", "elbv2"))
         named = frozenset(world.ec2.ledger.reservations)
-        return Cell(world.region, world.cluster, ecs, ec2, rates, elbv2, named)
+        return Cell(world.region, world.cluster, ecs, ec2, rates, elbv2=elbv2, reservations=named)
 
     def _process(self, controller: SimulatedController) -> Process:
         """A new process with empty memory."""

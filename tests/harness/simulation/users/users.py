@@ -222,6 +222,8 @@ class Users:
             return answer is not None
         if answer["statusCode"] == 403:
             self._left_out.add(number)
+            if (run_id := self._run_ids[number]) in self._deployment.members.came:  # stored, and the answer was lost
+                self._deployment.members.came[run_id] = self._came(number)
             return False
         paths = [each["path"] for each in answer["body"]["error"].get("fieldList", ())]
         capacity = job.spec.get("capacity", {})
