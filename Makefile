@@ -229,7 +229,7 @@ bootstrap: $(DEV) $(NODE) ## Prepare a Region for the CDK: ARGS=aws://ACCOUNT/RE
 	$(CDK) bootstrap $(ARGS)
 
 # What is published stays published.
-PUBLISHED = published=$$($(BIN)/python -m stacks.published -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS))
+PUBLISHED = published=$$($(BIN)/python -m stacks.published_images -c stage=$(STAGE) -c engine=$(ENGINE) $(ARGS))
 DEPLOY = $(PUBLISHED) && CDK_DOCKER=$(or $(ENGINE),docker) \
 	$(CDK) deploy --all -c stage=$(STAGE) -c engine=$(ENGINE) -c "published=$$published" $(ARGS)
 

@@ -14,8 +14,8 @@ try:
     import aws_cdk as cdk
 
     from argosy.settings.settings import SettingsError
+    from stacks.arguments import settings_of
     from stacks.deployment import build
-    from stacks.given import settings_of
     from stacks.offers import offers_for
     from stacks.runner import FAILED, build_for_deployment
 except ModuleNotFoundError as missing:

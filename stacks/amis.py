@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.settings import Amis, Settings, SettingsError
 from stacks.account import client, profile_of
-from stacks.given import PINNED_AMIS, settings_of
+from stacks.arguments import PINNED_AMIS, settings_of
 from stacks.stays import context_of
 
 CONTEXT = Path("cdk.context.json")

@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.catalogue.lookup import as_of
 from argosy.settings.live_offers import LiveOffers
 from argosy.settings.settings import Settings
-from stacks.given import LIVE_OFFERS, offers_kept
+from stacks.arguments import LIVE_OFFERS, offers_kept
 
 CONTEXT = Path("cdk.context.json")
 ACCOUNT = "CDK_DEFAULT_ACCOUNT"  # set by the CDK's command where its credentials are valid

@@ -17,7 +17,7 @@ import aws_cdk as cdk
 
 from argosy.settings.settings import Settings, SettingsError
 from argosy.settings.values import ALL_IMAGES
-from stacks.given import FIRST_IMAGES, settings_of
+from stacks.arguments import FIRST_IMAGES, settings_of
 from stacks.offers import refresh
 from stacks.stays import context_of
 

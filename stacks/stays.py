@@ -18,8 +18,8 @@ from typing import Any
 import aws_cdk as cdk
 
 from argosy.settings.settings import Settings, SettingsError
+from stacks.arguments import settings_of
 from stacks.deployment import cell_stack_name, stack_names
-from stacks.given import settings_of
 
 CDK_JSON = Path("cdk.json")
 _BUCKET = {

@@ -24,7 +24,7 @@ from argosy.model.stored.damage import Damage, tried
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
-from argosy.spec.stored import current
+from argosy.spec.earlier_versions import current
 
 # By the first word of a document's key in the partition `STATE`: the member of `State` that such documents fill.
 PARTS = {"POOLS": "pools", "INSTANCES": "instances", "ATTEMPTS": "attempts", "ENVIRONMENT": "environments"}

@@ -23,8 +23,8 @@ _PUBLIC = {  # name -> (module, its name there)
     "RunFailed": ("argosy.sdk.errors", "RunFailed"),
     "UnreadableResult": ("argosy.sdk.mapping.outcomes", "UnreadableResult"),
     "WaitTimedOut": ("argosy.client.waiting", "WaitTimedOut"),
-    "map": ("argosy.sdk.mapping.mapped", "map_items"),
-    "starmap": ("argosy.sdk.mapping.mapped", "starmap"),
+    "map": ("argosy.sdk.mapping.map_runs", "map_items"),
+    "starmap": ("argosy.sdk.mapping.map_runs", "starmap"),
     "task": ("argosy.sdk.mapping.task_function", "task"),
 }
 __all__ = [

@@ -6,8 +6,8 @@ from argosy.sdk.client import Client
 from argosy.sdk.deployment import DeploymentFailed
 from argosy.sdk.errors import InvalidSpec, MissingPackage, RunFailed
 from argosy.sdk.mapping.executor import RemoteExecutor as Executor
-from argosy.sdk.mapping.mapped import map_items as map
-from argosy.sdk.mapping.mapped import starmap
+from argosy.sdk.mapping.map_runs import map_items as map
+from argosy.sdk.mapping.map_runs import starmap
 from argosy.sdk.mapping.outcomes import RemoteError, RemoteTraceback, UnreadableResult
 from argosy.sdk.mapping.pickling import CannotPickle
 from argosy.sdk.mapping.task_function import task

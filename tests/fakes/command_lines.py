@@ -92,7 +92,7 @@ def _make(words: list[str]) -> None:
     assert done.returncode == 0, done.stderr
     from aws_cdk import App  # starts a process of node: not where nobody understands such a line
 
-    from stacks.given import settings_of
+    from stacks.arguments import settings_of
     from stacks.stays import context_of
 
     given = [word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")]

@@ -10,7 +10,7 @@ from argosy.engine.tick import Engine
 from argosy.lifecycle import cluster_history
 from argosy.model.journal import capacity, tasks
 from argosy.model.journal import tasks as ranges_module
-from argosy.model.journal.stored import CHANGES, JournalItem, Place
+from argosy.model.journal.items import CHANGES, JournalItem, Place
 from argosy.model.runs import Run
 from argosy.model.stored.run_record import RunRecord
 from argosy.ports import AlreadyExists

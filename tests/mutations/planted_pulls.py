@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.client.baking import bake, baked
+from argosy.client.baking import bake, image_amis
 from argosy.lifecycle import start_ups
 from argosy.model.attempts import AttemptTable
 from argosy.model.events import TaskSeen
@@ -75,4 +75,4 @@ def bakes_leave_instances(patch: Patch) -> None:
     ),
 )
 def amis_in_use_are_deleted(patch: Patch) -> None:
-    patch.setattr(baked, "newest_templates", lambda ec2: {})
+    patch.setattr(image_amis, "newest_templates", lambda ec2: {})

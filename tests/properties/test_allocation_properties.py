@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.basket import with_places
 from argosy.market.allocation.effort import THOROUGH
+from argosy.market.allocation.filling_bounds import counted_worth, relaxed_worth
 from argosy.market.allocation.pricing import Pricer
 from argosy.market.allocation.problem import PoolTable, Problem, TaskShapes
-from argosy.market.allocation.relaxed import counted_worth, relaxed_worth
 from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 
 BRIEF = replace(THOROUGH, again=1)

@@ -18,9 +18,9 @@ from argosy.market.allocation.allocate import allocate
 from argosy.market.allocation.effort import THOROUGH
 from argosy.market.allocation.fluid import FluidPlanner
 from argosy.market.allocation.groups import grouped
-from argosy.market.allocation.many import Dives, by_groups
+from argosy.market.allocation.many_sizes import Dives, by_groups
 from argosy.market.allocation.problem import BestPlan, Plan, PoolTable, Problem, TaskShapes
-from argosy.market.allocation.whole import raised
+from argosy.market.allocation.whole_tasks import raised
 from tests.allocation_checks import all_patterns, assert_whole, cheapest_usd
 from tests.generated_markets import backlog, distinct_sizes, market
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from argosy.placement import feasibility, interleaved, kernels, pass_state, place
+from argosy.placement import feasibility, kernels, key_matrix, pass_state, place
 from tests.placement_cases import busy_cases, cases, check, plain_cases, tall_cases
 
 SEARCH = settings(
@@ -31,7 +31,7 @@ real_fill, real_level, real_blocks, real_take = (
     kernels.take_blocks,
     pass_state.PassState.take,
 )
-real_place_one, real_fitting = interleaved._KeyMatrix.place_one, feasibility.fitting
+real_place_one, real_fitting = key_matrix._KeyMatrix.place_one, feasibility.fitting
 
 
 def to_the_brim(key: Any, room: Any, n: int) -> Any:
@@ -113,8 +113,8 @@ def sees_the_past_only(query: Any, group: str, state_: Any) -> Any:
         (kernels, "water_level", rest_to_the_end, cases, 10_000, 5),
         (kernels, "take_slots", no_running_maximum, cases, 10_000, 0),
         (kernels, "take_blocks", no_slack, tall_cases(), 10_000, 0),
-        (interleaved._KeyMatrix, "place_one", stale_column, plain_cases, 0, 11),
-        (interleaved._KeyMatrix, "place_one", asleep, busy_cases, 0, 24),
+        (key_matrix._KeyMatrix, "place_one", stale_column, plain_cases, 0, 11),
+        (key_matrix._KeyMatrix, "place_one", asleep, busy_cases, 0, 24),
         (pass_state.PassState, "take", forgets("ports"), cases, 10_000, 4),
         (pass_state.PassState, "take", forgets("groups"), cases, 10_000, 8),
         (place, "fitting", one_gpu_more, cases, 10_000, 8),

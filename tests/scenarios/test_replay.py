@@ -10,7 +10,7 @@ import pytest
 from argosy.layout import JOURNAL
 from argosy.recording import recorder
 from argosy.replay.chains import NotRecorded, chains_of
-from argosy.replay.why import why
+from argosy.replay.past_decisions import why
 from tests.fakes.recorded import edited, recorded
 from tests.harness.simulation.controllers.recorded import RecordedTrial
 from tests.harness.simulation.faults import ALL

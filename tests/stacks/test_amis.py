@@ -15,7 +15,7 @@ from moto import mock_aws
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.settings import Amis, Settings, load_settings
 from stacks import amis
-from stacks.given import PINNED_AMIS, settings_of
+from stacks.arguments import PINNED_AMIS, settings_of
 
 pytestmark = pytest.mark.stacks
 TYPES = {"cpu": ["c5.large"], "gpu": ["g5.xlarge"]}

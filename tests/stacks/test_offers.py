@@ -17,7 +17,7 @@ import app as cdk_app
 from argosy.settings.live_offers import LiveOffers
 from argosy.settings.settings import Settings, load_settings
 from stacks import preflight
-from stacks.given import LIVE_OFFERS, settings_of
+from stacks.arguments import LIVE_OFFERS, settings_of
 from stacks.offers import ACCOUNT, BUNDLED, ask_ec2, offers_for, refresh, refreshed
 from stacks.stays import context_of
 

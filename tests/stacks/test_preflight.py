@@ -10,7 +10,7 @@ import pytest
 
 from argosy.settings.settings import Settings, SettingsError, load_settings
 from stacks import preflight
-from stacks.given import settings_of
+from stacks.arguments import settings_of
 from stacks.images import ImagesStack
 from stacks.stays import context_of
 
@@ -102,5 +102,5 @@ def test_a_deployment_prints_what_it_publishes_or_does_not_begin(target: str) ->
     recipe = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     (line,) = [each for each in recipe.replace("\\\n", "").splitlines() if "cdk deploy" in each]
     given = "-c stage=dev -c engine=podman"
-    assert f"python -m stacks.published {given} -c images=sweep) && CDK_DOCKER=podman " in line
+    assert f"python -m stacks.published_images {given} -c images=sweep) && CDK_DOCKER=podman " in line
     assert line.endswith(f'{given} -c "published=$published" -c images=sweep')

@@ -9,8 +9,8 @@ from aws_cdk.assertions import Template
 from moto import mock_aws
 
 from argosy.settings.settings import Settings, load_settings
-from stacks import published
-from stacks.given import settings_of
+from stacks import published_images
+from stacks.arguments import settings_of
 from stacks.images import ImagesStack
 from stacks.stays import context_of
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.stacks
 ENGINE = ("-c", "engine=docker")
 
 
-def there(*names: str) -> published.Ask:
+def there(*names: str) -> published_images.Ask:
     return lambda settings: list(names)
 
 
@@ -27,7 +27,7 @@ def nobody(settings: Settings) -> list[str]:
 
 
 def deployed(said: str, *arguments: str) -> set[str]:
-    """Names of the parameters in the template of a deployment with what `stacks.published` said."""
+    """Names of the parameters in the template of a deployment with what `stacks.published_images` said."""
     settings = settings_of(cdk.App(context=context_of(["-c", f"published={said.strip()}", *arguments])))
     found = Template.from_stack(ImagesStack(cdk.App(), "argosy-images", settings=settings))
     parameters = found.find_resources("AWS::SSM::Parameter").values()
@@ -37,7 +37,7 @@ def deployed(said: str, *arguments: str) -> set[str]:
 @pytest.mark.parametrize("images", [(), ("-c", "images=sweep")])
 def test_what_was_published_stays_published(images: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     before = {"digits", "sweep", "tensorflow-inference", "tensorflow-inference-gpu"}
-    assert published.main([*ENGINE, *images], there(*before)) == 0
+    assert published_images.main([*ENGINE, *images], there(*before)) == 0
     said = capsys.readouterr()
     assert said.out == "digits,sweep,tensorflow-inference\n"
     assert "argosy/tensorflow-inference" in said.err
@@ -46,7 +46,7 @@ def test_what_was_published_stays_published(images: tuple[str, ...], capsys: pyt
 
 def test_one_more_image_is_published_in_addition_to_the_published_ones(capsys: pytest.CaptureFixture[str]) -> None:
     """The command in the refusal of a run that names argosy/sweep."""
-    assert published.main([*ENGINE, "-c", "images=sweep"], there("digits")) == 0
+    assert published_images.main([*ENGINE, "-c", "images=sweep"], there("digits")) == 0
     assert deployed(capsys.readouterr().out, *ENGINE, "-c", "images=sweep") == {"digits", "sweep"}
 
 
@@ -54,7 +54,7 @@ def test_one_more_image_is_published_in_addition_to_the_published_ones(capsys: p
 def test_nothing_is_asked_where_nothing_can_be_taken_back(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert published.main(arguments, nobody) == 0
+    assert published_images.main(arguments, nobody) == 0
     assert capsys.readouterr().out == "\n"
 
 
@@ -66,12 +66,12 @@ def test_every_image_is_every_image_and_none_is_none() -> None:
 
 def test_a_list_of_published_images_unpublishes_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = (*ENGINE, "-c", "published=", "-c", "images=sweep")
-    assert published.main(arguments, nobody) == 0
+    assert published_images.main(arguments, nobody) == 0
     assert deployed(capsys.readouterr().out, *arguments) == {"sweep"}
 
 
 def test_an_image_whose_folder_is_gone_does_not_stop_a_deployment(capsys: pytest.CaptureFixture[str]) -> None:
-    assert published.main(ENGINE, there("digits", "older")) == 0
+    assert published_images.main(ENGINE, there("digits", "older")) == 0
     said = capsys.readouterr()
     assert said.out == "digits\n"
     assert "no longer has them: older" in said.err
@@ -84,7 +84,7 @@ def test_an_image_whose_folder_is_gone_does_not_stop_a_deployment(capsys: pytest
 def test_an_account_that_does_not_say_stops_the_deployment(
     without_credentials: None, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
 ) -> None:
-    assert published.main([*ENGINE, *arguments]) == 3
+    assert published_images.main([*ENGINE, *arguments]) == 3
     said = capsys.readouterr()
     assert said.out == ""
     assert says in said.err
@@ -92,7 +92,7 @@ def test_an_account_that_does_not_say_stops_the_deployment(
 
 
 def test_faulty_settings_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert published.main(["-c", "maxInstances=0"], nobody) == 2
+    assert published_images.main(["-c", "maxInstances=0"], nobody) == 2
     assert "maxInstances" in capsys.readouterr().err
 
 
@@ -103,4 +103,4 @@ def test_the_parameters_of_this_deployment_in_its_home_are_read(monkeypatch: pyt
     for name in ("/argosy-dev/images/digits", "/argosy/images/sweep", "/argosy-dev/other/x"):
         client.put_parameter(Name=name, Value="x", Type="String")
     settings = load_settings({"stage": "dev", "cells": "eu-west-1"})
-    assert published.parameters(settings, None) == ["digits"]
+    assert published_images.parameters(settings, None) == ["digits"]

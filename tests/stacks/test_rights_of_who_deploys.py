@@ -78,7 +78,7 @@ def test_the_documents_list_every_right_that_a_make_target_needs_and_no_other(ta
 
 
 def test_the_programs_are_those_that_the_makefile_runs() -> None:
-    asked = {("stacks.amis", "main"), ("stacks.published", "main")}
+    asked = {("stacks.amis", "main"), ("stacks.published_images", "main")}
     assert programs("roll") == asked
     assert programs("deploy") == asked | {("stacks.preflight", "main"), DOCTOR}
     assert "ssm:GetParametersByPath" in rights_for("roll")

@@ -28,7 +28,7 @@ from argosy.model.stored.packing import Unreadable
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
-from argosy.spec.stored import current, request_from
+from argosy.spec.earlier_versions import current, request_from
 
 ITEMS_AT_ONCE = 100  # of a history
 SUBMITTED = "SUBMITTED"  # partition of pointers; body = the sort key in the inbox

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 
 from argosy.model.cluster_history import KEPT_S
 from argosy.model.instances import InstanceStatus
+from argosy.model.journal.items import Place
 from argosy.model.journal.lines import SUBJECTS, LineType
-from argosy.model.journal.stored import Place
 from argosy.model.tasks import TaskStatus
 from argosy.placement.query import QuerySyntaxError, subjects
 from argosy.spec.faults import Fault, SpecError, from_pydantic

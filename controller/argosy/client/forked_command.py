@@ -113,7 +113,7 @@ def _status_of_fork(connection: socket.socket) -> str:
     signal.pthread_sigmask(signal.SIG_BLOCK, [*forwarded, signal.SIGTSTP])
     os.umask(umask := os.umask(0o77))
     about = {"umask": umask, "ignored": ignored, "path": sys.path, "errors": [sys.stdin.errors, sys.stdout.errors]}
-    order = ["argosy.cli.forked.main", [json.dumps(about), *sys.argv], dict(os.environ), os.getcwd()]
+    order = ["argosy.cli.fork.main", [json.dumps(about), *sys.argv], dict(os.environ), os.getcwd()]
     (to_read, ordering), (status, ending) = os.pipe(), os.pipe()
     socket.send_fds(connection, [b"!"], [to_read, 0, 1, 2, ending])
     os.close(to_read)

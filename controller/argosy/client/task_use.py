@@ -13,7 +13,7 @@ from typing import Any
 from argosy import layout
 from argosy.catalogue.lookup import CPU_UNITS_PER_VCPU, load_catalogue
 from argosy.client.access import Access
-from argosy.client.measured import (
+from argosy.client.measurements import (
     WORTH,
     Column,
     MeasuredAttempt,

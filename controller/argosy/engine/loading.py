@@ -15,7 +15,7 @@ from argosy.model.stored.documents import StoredItems
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import reason_of
 from argosy.ports import Key, StaleState, Store
-from argosy.spec.stored import current
+from argosy.spec.earlier_versions import current
 
 T = TypeVar("T")
 

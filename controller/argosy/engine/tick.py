@@ -40,7 +40,7 @@ from argosy.recording.recorder import Recorder, Start, digest_of
 from argosy.scheduler.decide import NO_FUNCTIONS
 from argosy.scheduler.due import next_due
 from argosy.scheduler.supply.roster import Roster
-from argosy.spec.stored import request_from
+from argosy.spec.earlier_versions import request_from
 
 SEARCH_S = 20.0  # of one tick, for all its rounds after the first failure; part of loop.RESERVE_S
 MAX_REQUESTS_PER_TICK = 10  # each folded-in run adds three documents and one deletion

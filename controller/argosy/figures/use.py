@@ -11,7 +11,7 @@ import numpy as np
 
 from argosy.client.gpu_use import MeasuredUse
 from argosy.client.gpu_use import sentence as gpu_sentence
-from argosy.client.measured import Column, MeasuredAttempt
+from argosy.client.measurements import Column, MeasuredAttempt
 from argosy.client.task_use import MeasuredTask, sentence
 from argosy.figures import axes, svg
 from argosy.figures.document import Figure, Table

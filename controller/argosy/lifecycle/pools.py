@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from argosy.catalogue.lookup import image_of, load_catalogue
 from argosy.catalogue.quotas import quota_key
-from argosy.lifecycle import readings, unjoined
+from argosy.lifecycle import readings, unjoined_instances
 from argosy.lifecycle.setbacks import carried_out, end_pause
 from argosy.model.events import FleetSeen, HistoryRead, Observed, PoolShort, TargetAccepted
 from argosy.model.instance_types import GPU_SHARING_ATTRIBUTE
@@ -257,7 +257,7 @@ def note_registered(state: State, instance: Instance) -> None:
     if pool is not None and pool.joined_version != pool.version and instance.launched_at >= pool.version_at:
         pool.joined_version, state.changed_pools = pool.version, True
     if pool is not None and (pool.unregistered or pool.cell_unregistered):
-        unjoined.forgive(state, pool)
+        unjoined_instances.forgive(state, pool)
 
 
 def note_unregistered(state: State, now: float, policy: Policy) -> None:
@@ -267,7 +267,7 @@ def note_unregistered(state: State, now: float, policy: Policy) -> None:
         if late and instance.owned and not instance.cordon:
             instance.cordon = NEVER_JOINED
             state.changed_instances.add(instance.id)
-            unjoined.count(state, instance.pool, now, policy)
+            unjoined_instances.count(state, instance.pool, now, policy)
 
 
 def note_interruption(state: State, instance: Instance, at: float, policy: Policy) -> None:

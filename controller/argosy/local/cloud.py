@@ -33,10 +33,10 @@ from argosy.local.delivery import EventDelivery
 from argosy.local.deployment import MAX_RECEIVES, VISIBILITY_S, Client, Names, create, register
 from argosy.local.forks import Forks
 from argosy.local.gpus import GpuStock
-from argosy.local.keeping.kept import LocalStore
+from argosy.local.keeping.store import LocalStore
 from argosy.local.lambdas.clockwork import ClockSurroundings, Clockwork
-from argosy.local.lambdas.deployed import deploy, forks_of_functions, specs
 from argosy.local.lambdas.function import LambdaFunction
+from argosy.local.lambdas.functions import deploy, forks_of_functions, specs
 from argosy.local.lambdas.invoke_api import LambdaApi
 from argosy.local.lambdas.ticker import Ticker
 from argosy.local.moto import queues

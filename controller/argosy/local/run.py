@@ -12,7 +12,7 @@ from pathlib import Path
 from argosy.local.cloud import LocalAws
 from argosy.local.forks import Forks
 from argosy.local.options import LocalOptions
-from argosy.runner.alone import SIGNAL_S
+from argosy.runner.single_program import SIGNAL_S
 
 
 def serve(port: int, options: LocalOptions, ready: Callable[[LocalAws], None], forks: Forks | None = None) -> None:

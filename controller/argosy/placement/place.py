@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from argosy.placement import interleaved
+from argosy.placement import key_matrix
 from argosy.placement.arrays import BoolArray, IntArray, empty_rows
 from argosy.placement.candidates import mix_of
 from argosy.placement.chain import BatchTurn, kept_key, leading_keys
@@ -63,9 +63,9 @@ def place_queue(
     supply: Supply,
     *,
     fitness: Mapping[str, Fitness] = _NO_FITNESS,
-    matrix_from: int = interleaved.MATRIX_FROM,
+    matrix_from: int = key_matrix.MATRIX_FROM,
 ) -> Assignment:
-    """`place` for a queue that is columns already. matrix_from: changes speed only (`interleaved`)."""
+    """`place` for a queue that is columns already. matrix_from: changes speed only (`key_matrix`)."""
     return place_further(queue, PassState(supply, queue), fitness=fitness, matrix_from=matrix_from, is_last=True)
 
 
@@ -74,7 +74,7 @@ def place_further(
     state: PassState,
     *,
     fitness: Mapping[str, Fitness] = _NO_FITNESS,
-    matrix_from: int = interleaved.MATRIX_FROM,
+    matrix_from: int = key_matrix.MATRIX_FROM,
     is_last: bool = False,
 ) -> Assignment:
     """`place_queue` on the room that an earlier pass has left. The state stays usable, unless this pass `is_last`."""
@@ -85,9 +85,9 @@ def place_further(
     batches = len(queue.kind)
     one_by_one = [(0, batches, False)]
     few = batches < max(1, matrix_from)
-    for start, stop, many in one_by_one if few else interleaved.stretches(queue, kinds, state, matrix_from):
+    for start, stop, many in one_by_one if few else key_matrix.stretches(queue, kinds, state, matrix_from):
         if many:
-            plan.append(interleaved.place_stretch(queue, kinds, state, mix, slice(start, stop)))
+            plan.append(key_matrix.place_stretch(queue, kinds, state, mix, slice(start, stop)))
             np.subtract.at(unplaced, plan[-1][0], plan[-1][2])
             continue
         for position in range(start, stop):

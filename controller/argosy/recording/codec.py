@@ -21,7 +21,7 @@ from argosy.model.runs import Run
 from argosy.model.stored import documents
 from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.run_record import RunRecord
-from argosy.spec.stored import current, request_from
+from argosy.spec.earlier_versions import current, request_from
 
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}
 _OF_USERS = (

@@ -6,8 +6,8 @@ import os
 import sys
 
 from argosy.model.run_terms import RUNNER_PROTOCOL
-from argosy.runner.alone import SingleProgram
 from argosy.runner.order import RunnerFault
+from argosy.runner.single_program import SingleProgram
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ from argosy.runner.objects import Objects
 from argosy.runner.order import NOT_EXECUTABLE, NOT_FOUND, Result, RunnerFault, RunnerOrder
 from argosy.runner.result import left_in, upload_folder, upload_part
 from argosy.runner.saver import CheckpointSaver, restored_line
-from argosy.runner.unpacked import SetCache
+from argosy.runner.set_cache import SetCache
 
 T = TypeVar("T")
 _FULL = (errno.ENOSPC, errno.EDQUOT)

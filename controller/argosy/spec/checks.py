@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.model.purchases import PurchaseMode
-from argosy.spec.allowed import allowed_faults
+from argosy.spec.allowed_fields import allowed_faults
 from argosy.spec.dependencies import dependency_faults
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT

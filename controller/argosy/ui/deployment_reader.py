@@ -36,7 +36,7 @@ from argosy.figures.queues import queues_page
 from argosy.figures.run import QUEUE, SERVICE, run_page
 from argosy.figures.runs import RunChoice, runs_page
 from argosy.figures.use import gpu_use, task_use
-from argosy.ui.kept import AnswerCache, known
+from argosy.ui.answer_cache import AnswerCache, known
 
 JSON = dict[str, Any]
 RUNS_SHOWN, RUNS_SEARCHED = 100, 500

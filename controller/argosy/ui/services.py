@@ -13,8 +13,8 @@ from argosy.figures.environment import ServiceSeen, environment_page
 from argosy.figures.instances import instances_of
 from argosy.figures.schedules import schedule_page, schedules_page
 from argosy.figures.services import services_page
+from argosy.ui.answer_cache import known
 from argosy.ui.deployment_reader import RUN_S, DeploymentReader, NoSuchPage
-from argosy.ui.kept import known
 
 JSON = Mapping[str, Any]
 TASKS_SHOWN = 200

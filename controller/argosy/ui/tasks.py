@@ -20,8 +20,8 @@ from argosy.figures.stream import SPAN_S, RunHistory, stream_page
 from argosy.figures.task import LINES_SHOWN, LogEnd, attempt_of, chosen, task_page
 from argosy.figures.tasks import TaskChoice, TaskColumns, tasks_of, tasks_page
 from argosy.figures.use import task_use
+from argosy.ui.answer_cache import known
 from argosy.ui.deployment_reader import CLUSTER_S, ENDED_S, MARKET_S, RUN_S, RUNS_SHOWN, DeploymentReader
-from argosy.ui.kept import known
 
 JSON = dict[str, Any]
 MOST_RUNS, AT_ONCE = 40, 8  # runs of the stream that are read, and how many of them at a time

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.api.history import changes
-from argosy.model.journal.stored import CHANGES, KEPT_S, items
+from argosy.model.journal.items import CHANGES, KEPT_S, items
 from argosy.model.state import State
 from argosy.model.stored import documents
 from tests.builders import NOW

@@ -14,7 +14,7 @@ from argosy.engine.tick import MAX_REQUESTS_PER_TICK, SEARCH_S, Engine
 from argosy.model import cluster_history, inbox
 from argosy.model.events import Event, Observed, RebalanceAdvised
 from argosy.model.inbox import REFUSED, CancelRequest, RetryRequest
-from argosy.model.journal.stored import CHANGES
+from argosy.model.journal.items import CHANGES
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from argosy.model.stored import documents

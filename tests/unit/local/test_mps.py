@@ -16,7 +16,7 @@ from argosy.local.containers.images import Image
 from argosy.local.containers.process import MARK
 from argosy.local.deployment import Names
 from argosy.local.gpus import Gpu, Maker
-from argosy.local.lambdas.deployed import specs
+from argosy.local.lambdas.functions import specs
 from argosy.local.mps import MpsDaemon, MpsError, can_share, limits_of, why_not_shared
 from argosy.local.options import LocalOptions
 from tests.fakes.mps import install_mps

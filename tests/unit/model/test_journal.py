@@ -27,9 +27,9 @@ from argosy.model.events import (
     RunUpdated,
 )
 from argosy.model.inbox import CancelRequest, RetryRequest, UpdateRequest
-from argosy.model.journal import commit, stored
+from argosy.model.journal import commit, items
+from argosy.model.journal.items import ALL, CHANGES, KEPT_S, Place
 from argosy.model.journal.lines import LineType
-from argosy.model.journal.stored import ALL, CHANGES, KEPT_S, Place
 from argosy.model.journal.tasks import MOST_RANGES, indexes_of
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import PurchaseChoice, PurchaseStance
@@ -306,8 +306,8 @@ def test_every_item_names_the_one_before_it_and_expires_after_three_days() -> No
     documents.committed(state)  # a commit without lines
     the_run(state).tasks.set(0, status=TaskStatus.CANCELLED)
     later, _ = commit.documents_of_commit(state, NOW + 5)
-    first = stored.item_from("000000000001", puts[CHANGES, "000000000001"])
-    second = stored.item_from("000000000003", later[CHANGES, "000000000003"])
+    first = items.item_from("000000000001", puts[CHANGES, "000000000001"])
+    second = items.item_from("000000000003", later[CHANGES, "000000000003"])
     assert (first.previous, first.at, second.previous, second.at) == (0, NOW, 1, NOW + 5)
 
 
@@ -322,14 +322,14 @@ def test_a_state_of_a_version_without_a_journal_has_none_before_its_next_commit(
 
 def test_lines_of_a_large_commit_lie_in_several_items_that_are_numbered_on() -> None:
     lines = [{"type": "task.ended", "reason": np.random.default_rng(n).bytes(300).hex()} for n in range(1200)]
-    found = stored.items(7, NOW, 6, lines)
+    found = items.items(7, NOW, 6, lines)
     assert len(found) > 1
-    assert all(len(body) <= stored.MOST_BYTES for body in found.values())
-    read = [stored.item_from(key, body) for (_, key), body in sorted(found.items())]
+    assert all(len(body) <= items.MOST_BYTES for body in found.values())
+    read = [items.item_from(key, body) for (_, key), body in sorted(found.items())]
     assert [line for item in read for line in item.lines] == lines
     numbers = [item.first for item in read]
     assert numbers == [1 + sum(len(item.lines) for item in read[:part]) for part in range(len(read))]
-    assert sorted(key for _, key in found) < [stored.after_version(7)] < [stored.key_of(8)]
+    assert sorted(key for _, key in found) < [items.after_version(7)] < [items.key_of(8)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from argosy.model.policy import Policy
 from argosy.recording import recorder as recorder_module
 from argosy.recording.recorder import Start, TickRecord
 from argosy.replay.chains import LONGEST_S, NotRecorded, chains_before
-from argosy.replay.replaying import Replay
+from argosy.replay.steps import Replay
 from tests.builders import NOW
 from tests.fakes.stored import NOTHING_STORED
 from tests.harness.simulation.controllers.recorded import RecordedTrial

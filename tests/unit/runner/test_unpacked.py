@@ -16,7 +16,7 @@ import pytest
 
 from argosy.runner.job import PROGRAM, JobArchive
 from argosy.runner.objects import Objects
-from argosy.runner.unpacked import CLONED_BYTES, SetCache
+from argosy.runner.set_cache import CLONED_BYTES, SetCache
 
 
 def archive(content: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.model.attempts import AttemptKey
-from argosy.spec.allowed import ALLOWED, KINDS, OWN, may_stand
+from argosy.spec.allowed_fields import ALLOWED, KINDS, OWN, may_stand
 from argosy.spec.examples import EXAMPLES
 from argosy.spec.faults import SpecError
 from argosy.spec.models import model_at
@@ -93,9 +93,9 @@ def seen(data: dict[str, Any]) -> list[Any] | None:
 def test_a_field_has_an_effect_or_is_refused(path: str, kind: str, runs: str) -> None:
     without, data = built(path, kind, runs)
     may = may_stand(path, kind) and (runs != OWN or may_stand(path, OWN))
-    assert (seen(data) is not None) is may, "spec/allowed.py says otherwise"
+    assert (seen(data) is not None) is may, "spec/allowed_fields.py says otherwise"
     assert not may or seen(data) != seen(without), "it has no effect"
 
 
 def test_every_field_of_the_schema_is_listed_or_refused_everywhere() -> None:
-    assert set(FIELDS) == set(ALLOWED), "list a new field in spec/allowed.py with what it has an effect with"
+    assert set(FIELDS) == set(ALLOWED), "list a new field in spec/allowed_fields.py with what it has an effect with"

@@ -10,9 +10,9 @@ import pytest
 
 from argosy.model.run_terms import TERMS, RunTerms
 from argosy.model.stored.documents import SPEC, decode, encode
+from argosy.spec.earlier_versions import current
 from argosy.spec.models import RunSpec
 from argosy.spec.parse import parse_spec, to_json
-from argosy.spec.stored import current
 from argosy.spec.terms import terms_of, terms_of_form
 from tests.fakes.specs import GOOD, spec
 

@@ -58,7 +58,7 @@ def _shown(expression: str, pointer: str) -> list[str]:
 
 
 def _from_file(path: Path) -> Supply:
-    from argosy.placement.described import rows_of
+    from argosy.placement.descriptions import rows_of
     from argosy.placement.supply import Supply
 
     try:
@@ -77,7 +77,7 @@ def _from_file(path: Path) -> Supply:
 
 
 def _from_cluster(session: Session, parsed: Query) -> Supply:
-    from argosy.placement.described import rows_of
+    from argosy.placement.descriptions import rows_of
     from argosy.placement.supply import Supply
 
     deployment, asks_tasks = session.deployment, "task:" in parsed.expression

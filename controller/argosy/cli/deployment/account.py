@@ -23,7 +23,7 @@ from argosy.cli.deployment.remedies import (
     use_region,
 )
 from argosy.cli.deployment.reservations import reservations
-from argosy.client.baking.baked import ECS_OPTIMISED, baked_amis
+from argosy.client.baking.image_amis import ECS_OPTIMISED, baked_amis
 from argosy.settings.amis import newest_ami_parameter
 from argosy.settings.live_offers import LiveOffers
 from argosy.settings.settings import Amis, OfferedChange

@@ -15,7 +15,7 @@ from argosy.cli.figures import counted
 from argosy.cli.outside_text import say
 from argosy.cli.problems import AWS_FAULT, CliError, show
 from argosy.cli.session import Session
-from argosy.client.baking import baked
+from argosy.client.baking import image_amis
 from argosy.client.errors import ArgosyError, InvalidInput, from_aws, is_denied
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _agree(session: Session, wanted: list[Recipe], region: str, yes: bool) -> No
         say(
             f"{each.kind}: a {place.instance_type} for about 15 minutes, {each.usd:.2f} USD; then a snapshot of at "
             f"most {each.disk_gib} GiB, {each.most_usd_per_month:.2f} USD a month. The AMI is made from "
-            f"{each.base[baked.BASE]}, for all {each.kind} types of {region}.",
+            f"{each.base[image_amis.BASE]}, for all {each.kind} types of {region}.",
             err=True,
         )
     if yes:
@@ -120,7 +120,7 @@ def _agree(session: Session, wanted: list[Recipe], region: str, yes: bool) -> No
 
 
 def _report(session: Session, order: BakeOrder, region: str, results: list[Result]) -> None:
-    made = [each for _, each in results if isinstance(each, baked.BakedAmi)]
+    made = [each for _, each in results if isinstance(each, image_amis.BakedAmi)]
     refused = {kind: _explained(each) for kind, each in results if isinstance(each, Exception)}
     setting = {"amis": {region: {_SETTING.get(each.kind, each.kind): each.ami_id for each in made}}}
     if session.wants_json:
@@ -162,8 +162,8 @@ def list_(session: Session, cell: _Cell = None) -> None:
 
     region = _cell(session, cell)
     ec2, stage = session.client("ec2", region), session.connection.stage
-    amis, instances = baked.baked_amis(ec2, stage), baked.baking_instances(ec2, stage)
-    used = {each.get("ImageId") for each in baked.newest_templates(ec2).values()} if amis else set()
+    amis, instances = image_amis.baked_amis(ec2, stage), image_amis.baking_instances(ec2, stage)
+    used = {each.get("ImageId") for each in image_amis.newest_templates(ec2).values()} if amis else set()
     if session.wants_json:
         rows = [{**each.as_json(), "inUse": each.ami_id in used} for each in amis]
         session.print_json({"region": region, "amis": rows, "baking": [each.as_json() for each in instances]})
@@ -188,12 +188,12 @@ def delete(
 ) -> None:
     """Delete an AMI and its snapshot; not one from which fleets launch."""
     region = _cell(session, cell)
-    found = baked.delete(session.client("ec2", region), session.connection.stage, name)
+    found = image_amis.delete(session.client("ec2", region), session.connection.stage, name)
     if found is None:
         says = f"{name[:40]} is not an AMI of {region} that holds an image of this deployment."
         raise InvalidInput(says, next_step=session.again("image list"))
     if session.wants_json:
         session.print_json({"deleted": name})
         return
-    what = "is terminated" if isinstance(found, baked.BakingInstance) else "and its snapshot are deleted"
+    what = "is terminated" if isinstance(found, image_amis.BakingInstance) else "and its snapshot are deleted"
     say(f"{name}, {found.image}: {what}.")

@@ -212,7 +212,7 @@ def local(
     options = replace(options, processes=chosen.processes or options.processes)
 
     def greet(aws: LocalAws) -> None:
-        ending.enter_context(commands_ready(int(aws.endpoint_url.rpartition(":")[2]), "argosy.cli.forked.warm"))
+        ending.enter_context(commands_ready(int(aws.endpoint_url.rpartition(":")[2]), "argosy.cli.fork.warm"))
         greeting = [*welcome(aws.endpoint_url, options.keep), machine(options), *lacking(options)]
         say(as_typed("\n".join(greeting)))
 
@@ -274,7 +274,7 @@ def machine(options: LocalOptions) -> str:
 def lacking(options: LocalOptions) -> list[str]:
     """Packages that Dockerfiles install, and that the Python in place of their images lacks."""
     from argosy.aws.folder_images import FolderImages
-    from argosy.local.lambdas.deployed import image_folders
+    from argosy.local.lambdas.functions import image_folders
 
     lacks = FolderImages.of_nobody(**image_folders(options)).lacking()
     if not lacks:

@@ -10,12 +10,12 @@ import typer
 from argosy.cli import figures, panels
 from argosy.cli.command import command
 from argosy.cli.outside_text import say
-from argosy.cli.runs.packed import progress_bar
+from argosy.cli.runs.upload_progress import progress_bar
 from argosy.cli.session import Session
 from argosy.cli.tables import PlainTable
 from argosy.client.errors import InvalidInput
 from argosy.client.inputs.local import said_of
-from argosy.client.inputs.named import NamedFolder, NamedFolders, is_name, name_for
+from argosy.client.inputs.named_folders import NamedFolder, NamedFolders, is_name, name_for
 from argosy.client.inputs.upload import upload_folder
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As `argosy data list` shows it.")]

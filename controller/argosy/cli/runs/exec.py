@@ -14,7 +14,7 @@ from argosy.cli.command import command
 from argosy.cli.options import RunId
 from argosy.cli.problems import AWS_FAULT, OK, CliError
 from argosy.cli.session import Session
-from argosy.client.entering.here import command_here
+from argosy.client.entering.local_task import command_here
 from argosy.client.entering.plugin import MarkedOutput, check_plugin, plugin_command
 from argosy.client.entering.starting import CommandLine, attached, listened_to
 from argosy.client.entering.target import CannotEnter, RunningContainer, find_target

@@ -54,9 +54,9 @@ def explain(
 
 
 def _then(session: Session, run: str, index: int | None, at: str) -> dict[str, Any]:
-    from argosy.client.recorded import S3Segments  # these load the placement engine: only --at needs it
+    from argosy.client.recordings import S3Segments  # these load the placement engine: only --at needs it
     from argosy.replay.chains import NotRecorded
-    from argosy.replay.why import why
+    from argosy.replay.past_decisions import why
 
     try:
         when = moment(at, session.tools.now())

@@ -74,7 +74,7 @@ def results(session: Session, run: RunId, wanted: ResultOptions) -> None:
         )
     try:
         if wanted.merge:
-            from argosy.cli.runs.merged import merge
+            from argosy.cli.runs.merge import merge
 
             merge(session, view, wanted.form or "jsonl", wanted.output, wanted.partial)
         else:
@@ -147,7 +147,7 @@ def _document(view: Any, files: Sequence[ResultFile], folder: Path | None) -> di
 
 
 def _leaves_none(session: Session, view: Any) -> CliError:
-    from argosy.cli.runs.merged import leaves_none
+    from argosy.cli.runs.merge import leaves_none
 
     return leaves_none(session, view)
 

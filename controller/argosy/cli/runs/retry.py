@@ -13,7 +13,7 @@ from argosy.cli.command import command
 from argosy.cli.figures import clock, counted
 from argosy.cli.options import RunId
 from argosy.cli.problems import CliError
-from argosy.cli.runs.packed import repacked
+from argosy.cli.runs.upload_progress import repacked
 from argosy.cli.session import Session
 from argosy.client.task_indexes import parsed
 

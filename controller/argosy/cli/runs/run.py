@@ -24,9 +24,9 @@ from argosy.cli.options import WaitTimeout
 from argosy.cli.outside_text import say
 from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import OK, RUN_FAILED, CliError, reported
-from argosy.cli.runs.packed import packed
 from argosy.cli.runs.run_spec import FileOptions, SplitOptions, Terms, spec_of
 from argosy.cli.runs.submission import announce, foreseen, sent, with_warnings
+from argosy.cli.runs.upload_progress import packed
 from argosy.cli.session import Session
 
 ABBREVIATED = 5  # characters, dashes included, from which the beginning of an option is taken for it: --mem
@@ -172,7 +172,7 @@ def run(
     spec = spec_of(program, arguments or (), split, surroundings, terms)
     only: dict[str, list[str]] = {}
     if split.each is not None:
-        from argosy.client.inputs.each import files_named, shards_of
+        from argosy.client.inputs.task_per_file import files_named, shards_of
 
         base, names = files_named(split.each, lambda: session.access.client("s3"))
         only[base] = names
@@ -325,7 +325,7 @@ def _with_items_in_s3(session: Session, spec: dict[str, Any]) -> dict[str, Any]:
 def _deliver(session: Session, view: Mapping[str, Any], ending: EndOptions) -> None:
     """The results, merged or copied, as requested."""
     if ending.merge is not None:
-        from argosy.cli.runs.merged import merge
+        from argosy.cli.runs.merge import merge
 
         merge(session, view, "csv" if ending.merge.endswith(".csv") else "jsonl", ending.merge, partial=False)
     if ending.out is not None:

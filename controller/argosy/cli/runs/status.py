@@ -19,7 +19,7 @@ from argosy.client.task_indexes import parsed
 
 if TYPE_CHECKING:
     from argosy.client.checkpoints import SavedCheckpoint
-    from argosy.client.measured import MeasuredAttempt
+    from argosy.client.measurements import MeasuredAttempt
 
 
 def register(app: typer.Typer) -> None:

@@ -13,9 +13,9 @@ from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.options import SpecFiles
 from argosy.cli.problems import OK, RUN_FAILED, CliError
-from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, load
 from argosy.cli.runs.submission import Submission, announce, foreseen, sent, with_ids, with_warnings
+from argosy.cli.runs.upload_progress import folder_of, packed
 from argosy.cli.session import Session
 from argosy.client.api import ApiError
 from argosy.client.errors import ArgosyError, is_from_aws

@@ -11,8 +11,8 @@ from argosy.cli.command import command
 from argosy.cli.figures import counted
 from argosy.cli.options import SpecFile
 from argosy.cli.problems import USAGE, CliError
-from argosy.cli.runs.packed import folder_faults, folder_of
 from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, checked
+from argosy.cli.runs.upload_progress import folder_faults, folder_of
 from argosy.cli.session import Session
 
 NOT_CHECKED = "The limits of a deployment (instance sizes, buckets, images) are checked by argosy {}."

@@ -15,7 +15,7 @@ from argosy.client import task_use
 from argosy.client.checkpoints import SavedCheckpoint
 from argosy.client.failures import AlikeAttempts
 from argosy.client.gpu_use import MeasuredUse, advice, sentence
-from argosy.client.measured import MeasuredAttempt
+from argosy.client.measurements import MeasuredAttempt
 from argosy.client.progress import TERMINAL
 from argosy.client.run_names import owner_of
 from argosy.client.task_use import MeasuredTask

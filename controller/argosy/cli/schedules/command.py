@@ -15,9 +15,9 @@ from argosy.cli import panels
 from argosy.cli.command import command
 from argosy.cli.figures import counted
 from argosy.cli.problems import CliError
-from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, SpecRefused, load
 from argosy.cli.runs.submission import sent
+from argosy.cli.runs.upload_progress import folder_of, packed
 from argosy.cli.session import Session, warn
 from argosy.cli.tables import PlainTable
 from argosy.client.api import ApiError

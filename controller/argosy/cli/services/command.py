@@ -14,9 +14,9 @@ from argosy.cli.figures import counted, duration
 from argosy.cli.options import SpecFile, WaitTimeout
 from argosy.cli.plain_help import PlainCommand
 from argosy.cli.problems import RUN_FAILED, WAIT_TIMED_OUT, CliError
-from argosy.cli.runs.packed import folder_of, packed
 from argosy.cli.runs.spec_source import SpecChanges, load
 from argosy.cli.runs.submission import sent
+from argosy.cli.runs.upload_progress import folder_of, packed
 from argosy.cli.session import Session, warn
 from argosy.cli.typed_values import CountCommand
 from argosy.client.deploying import followed

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.client.baking.baked import (
+from argosy.client.baking.image_amis import (
     BAKES,
     BASE,
     DIGEST,

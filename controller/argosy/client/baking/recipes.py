@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from argosy.catalogue.lookup import load_catalogue
-from argosy.client.baking.baked import STAGE, base_of, newest_templates, paged, tags_of
+from argosy.client.baking.image_amis import STAGE, base_of, newest_templates, paged, tags_of
 from argosy.client.errors import InvalidInput
 from argosy.settings.amis import newest_ami_parameter
 

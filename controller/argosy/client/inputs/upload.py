@@ -29,7 +29,7 @@ from argosy.layout import INPUTS, KEPT, split_s3
 from argosy.model.input_folder import ADDRESS, InputFolder, folder_of, read_folder
 
 if TYPE_CHECKING:
-    from argosy.client.inputs.cutting import Chunker
+    from argosy.client.inputs.chunker import Chunker
 
 AT_ONCE = 16  # chunks on their way
 _WAITING = 32  # chunks in memory
@@ -177,7 +177,7 @@ def _sent(store: ChunkStore, chunks: Iterable[bytes], progress: Progress, total:
 
 
 def _chunks_of(entries: Iterable[Entry]) -> Iterator[bytes]:
-    from argosy.client.inputs.cutting import Chunker  # numpy takes 0.1 s, and most programs are small
+    from argosy.client.inputs.chunker import Chunker  # numpy takes 0.1 s, and most programs are small
 
     cutter = Chunker()
     for entry in entries:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.client.errors import InvalidInput
-from argosy.client.packing.ignored import IgnoreRules
+from argosy.client.packing.ignore_rules import IgnoreRules
 
 SIZE_LIMIT = 4 * 1024**3  # bytes of all files, which every task would have to fetch
 COUNT_LIMIT = 100_000  # files and folders: a larger folder is probably the wrong one

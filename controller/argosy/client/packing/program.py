@@ -19,7 +19,7 @@ from typing import Any
 from argosy.client.access import Access
 from argosy.client.errors import InvalidInput
 from argosy.client.inputs.local import said_of, with_addresses
-from argosy.client.inputs.named import NamedFolders, is_name
+from argosy.client.inputs.named_folders import NamedFolders, is_name
 from argosy.client.inputs.upload import Upload, upload_entries, upload_folder
 from argosy.client.packing.archive import Parcel, pack_folder
 from argosy.client.packing.folder import ChangedMeanwhile, Entry, left_out, mib, packed_entries, written_here

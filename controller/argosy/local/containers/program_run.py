@@ -27,9 +27,9 @@ from argosy.runner.attempt import Attempt, ProgramStart, begun, setup_fault
 from argosy.runner.folders import WorkFolder, work_folder
 from argosy.runner.objects import Objects
 from argosy.runner.order import STOPPED, RunnerFault, RunnerOrder, order_from, overridden, words_of
+from argosy.runner.set_cache import LentFolders, SetCache
 from argosy.runner.task_use import measured
 from argosy.runner.transfers import started
-from argosy.runner.unpacked import LentFolders, SetCache
 
 ABORT_S = 5.0  # for uploads in parts to be given up
 BEFORE_ITS_START = "the task was stopped before its program started"

@@ -41,7 +41,7 @@ from argosy.market.allocation.basket import Basket, finish
 from argosy.market.allocation.bound import quick_bound
 from argosy.market.allocation.effort import THOROUGH, Effort
 from argosy.market.allocation.generate import Centre, NoOptimum, is_available
-from argosy.market.allocation.many import Dives, by_groups, fluid_bound_of
+from argosy.market.allocation.many_sizes import Dives, by_groups, fluid_bound_of
 from argosy.market.allocation.patterns import by_patterns
 from argosy.market.allocation.problem import BestPlan, Lot, Plan, Problem
 from argosy.model.pools import Patterns

@@ -11,9 +11,9 @@ import numpy as np
 
 from argosy.market.allocation.basket import with_places
 from argosy.market.allocation.effort import Effort
+from argosy.market.allocation.filling_bounds import relaxed_worth
 from argosy.market.allocation.generate import Centre, ColumnGeneration, scaled_bound
 from argosy.market.allocation.problem import Plan, Problem
-from argosy.market.allocation.relaxed import relaxed_worth
 from argosy.placement.arrays import FloatArray, IntArray
 
 _ENOUGH = 0.0015  # share of the cost: a bound this near needs no sharper table

@@ -16,7 +16,7 @@ import numpy as np
 from argosy.market.allocation.generate import add_columns, add_rows, new_lp, optimum, scaled_bound
 from argosy.market.allocation.groups import grouped
 from argosy.market.allocation.problem import Problem, TaskShapes
-from argosy.market.allocation.whole import raised
+from argosy.market.allocation.whole_tasks import raised
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
 _ROUNDS = 40

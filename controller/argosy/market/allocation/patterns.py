@@ -15,7 +15,7 @@ from argosy.market.allocation.basket import Basket, finish
 from argosy.market.allocation.bound import best_bound
 from argosy.market.allocation.effort import Effort
 from argosy.market.allocation.generate import Centre, ColumnGeneration, Master, Solution, cover, pool_prices
-from argosy.market.allocation.many import Dives
+from argosy.market.allocation.many_sizes import Dives
 from argosy.market.allocation.problem import BestPlan, Plan, Problem
 from argosy.market.allocation.shared_pricing import pricer_of
 from argosy.model.pools import Patterns

@@ -1,7 +1,7 @@
 """The most valuable filling of each size at given task values, and upper bounds of its worth.
 
-Some sizes cannot be worth their price even if tasks could be split (`relaxed`); they need no knapsack. The other sizes
-are looked up in one table per group: small sizes on a finer grid than large ones, and those with GPUs apart.
+Some sizes cannot be worth their price even if tasks could be split (`filling_bounds`); they need no knapsack. The other
+sizes are looked up in one table per group: small sizes on a finer grid than large ones, and those with GPUs apart.
 """
 
 from __future__ import annotations
@@ -13,6 +13,14 @@ from typing import Any
 import numpy as np
 
 from argosy.market.allocation.basket import fill, order_by_worth, with_places
+from argosy.market.allocation.filling_bounds import (
+    by_place_price,
+    counted_worth,
+    covering,
+    relaxed_worth,
+    undominated,
+    whole_parts,
+)
 from argosy.market.allocation.knapsack import (
     LARGEST_VALUE,
     Grid,
@@ -22,14 +30,6 @@ from argosy.market.allocation.knapsack import (
     near_best_at,
     patterns_at,
     values_at,
-)
-from argosy.market.allocation.relaxed import (
-    by_place_price,
-    counted_worth,
-    covering,
-    relaxed_worth,
-    undominated,
-    whole_parts,
 )
 from argosy.placement.arrays import BoolArray, FloatArray, IntArray
 
@@ -60,8 +60,9 @@ class _Table:
 class Pricer:
     """Prices the fillings of `sizes` (k, 3) with tasks of `need` (s, 3), at most `most` (s,) of a shape on each.
 
-    most_tasks: (k,) the most tasks on each. A table does not count tasks. So a place gets a price, as in `relaxed`, and
-    there is a table for each price: the higher it is, the fewer and more valuable are the tasks of a filling.
+    most_tasks: (k,) the most tasks on each. A table does not count tasks. So a place gets a price, as in
+    `filling_bounds`, and there is a table for each price: the higher it is, the fewer and more valuable are the tasks
+    of a filling.
     """
 
     def __init__(self, sizes: IntArray, need: IntArray, most: IntArray, most_tasks: IntArray | None = None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from argosy.model import cluster_history
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.invariants import check
-from argosy.model.journal import stored
+from argosy.model.journal import items
 from argosy.model.journal.capacity import floor_lines, instance_lines, is_told, pool_lines
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.journal.runs import environment_lines, run_lines
@@ -30,12 +30,12 @@ def documents_of_commit(state: State, now: float, refused: Iterable[str] = ()) -
     check(state)
     lines = lines_of_commit(state, refused)
     version = state.version + 1
-    journal = stored.items(version, now, state.lines_at, lines)
+    journal = items.items(version, now, state.lines_at, lines)
     if lines:
         state.lines_at = version
     puts = documents.changed(state)
     history = [key for key in puts if key[0].startswith(documents.history_partition(""))]
-    expiries = dict.fromkeys(journal, now + stored.KEPT_S) | dict.fromkeys(history, now + HISTORY_KEPT_S)
+    expiries = dict.fromkeys(journal, now + items.KEPT_S) | dict.fromkeys(history, now + HISTORY_KEPT_S)
     gone = state.gone_environments.keys() - state.environments.keys()
     expiries |= {(documents.STATE, ENVIRONMENT + name): now + MARK_KEPT_S for name in gone}
     expiries |= {key: now + cluster_history.KEPT_S for key in puts if key[0] == cluster_history.PARTITION}

@@ -23,7 +23,7 @@ FAULTS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.e
 
 # Rises when an older version would misread what a newer one stores. Version N reads formats N and N-1, so that a
 # deployment resumes where the previous one stopped. Fields that merely have a default need no new format, and terms of
-# a run that an earlier version did not store are read from its spec (`spec.stored`).
+# a run that an earlier version did not store are read from its spec (`spec.earlier_versions`).
 FORMAT = 1
 
 

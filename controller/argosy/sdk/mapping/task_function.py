@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
 from argosy.sdk.mapping.executor import RemoteExecutor
-from argosy.sdk.mapping.mapped import MappedResults, map_items, starmap
+from argosy.sdk.mapping.map_runs import MappedResults, map_items, starmap
 from argosy.sdk.mapping.options import MapOptions, TaskTerms, divided, names_of
 
 P = ParamSpec("P")

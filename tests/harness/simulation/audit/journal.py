@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from argosy.model.attempts import AttemptStatus
-from argosy.model.journal.stored import CHANGES, KEPT_S, JournalItem, item_from
+from argosy.model.journal.items import CHANGES, KEPT_S, JournalItem, item_from
 from argosy.model.journal.tasks import indexes_of
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts

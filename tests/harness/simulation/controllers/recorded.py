@@ -10,7 +10,7 @@ from argosy.layout import JOURNAL
 from argosy.model.policy import Policy
 from argosy.recording.recorder import Recorder
 from argosy.replay.chains import NotRecorded, chains_of
-from argosy.replay.replaying import REPORTED, Replay
+from argosy.replay.steps import REPORTED, Replay
 
 
 @dataclass(slots=True)

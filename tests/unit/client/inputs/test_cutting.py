@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from argosy.client.inputs.cutting import LEAST_BYTES, MOST_BYTES, chunks
+from argosy.client.inputs.chunker import LEAST_BYTES, MOST_BYTES, chunks
 
 DATA = np.random.default_rng(7).bytes(6_000_000)
 

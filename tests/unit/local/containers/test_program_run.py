@@ -21,7 +21,7 @@ from argosy.local.containers.images import ImageStore
 from argosy.local.containers.process import OUT_OF_MEMORY, Exit
 from argosy.local.containers.runtime import Container
 from argosy.model.run_terms import PROGRAM_ENTRY_POINT
-from argosy.runner.unpacked import CLONED_BYTES
+from argosy.runner.set_cache import CLONED_BYTES
 from tests.fakes.signed_s3 import SignedS3, signed_s3
 from tests.runners import OUTPUT, PART, RunnerUnderTest, member, tar, wheel
 

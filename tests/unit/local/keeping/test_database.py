@@ -14,8 +14,8 @@ import pytest
 
 from argosy.emulator.dynamodb import DynamoModel, Item
 from argosy.local.keeping.database import Database
-from argosy.local.keeping.kept import LEASE, KeptLines, from_text, keep_table, to_text
 from argosy.local.keeping.objects import SMALL_BYTES, KeptBodies
+from argosy.local.keeping.store import LEASE, KeptLines, from_text, keep_table, to_text
 from argosy.local.moto.logs import StreamName
 
 TABLE = "argosy-state"
@@ -26,9 +26,9 @@ import sys
 from pathlib import Path
 from argosy.emulator.dynamodb import DynamoModel
 from argosy.local.keeping.database import Database
-from argosy.local.keeping.kept import KeptLines
+from argosy.local.keeping.store import KeptLines
 from argosy.local.keeping.objects import KeptBodies
-from argosy.local.keeping.kept import keep_table
+from argosy.local.keeping.store import keep_table
 from argosy.local.moto.logs import StreamName
 folder = Path(sys.argv[1])
 database = Database(folder / "state.db")

@@ -10,8 +10,8 @@ import pytest
 
 from argosy.emulator.dynamodb import DynamoModel
 from argosy.local.keeping.folder import StateRefusedError
-from argosy.local.keeping.kept import LocalStore
 from argosy.local.keeping.objects import SMALL_BYTES
+from argosy.local.keeping.store import LocalStore
 from argosy.model.stored import documents
 
 LARGE = b"x" * (SMALL_BYTES + 1)

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from argosy.emulator.dynamodb import DynamoModel
-from argosy.local.keeping.kept import LocalStore
+from argosy.local.keeping.store import LocalStore
 from argosy.local.lambdas.aliases import Aliases
 from argosy.local.lambdas.function import FunctionSpec, LambdaFunction
 from argosy.local.options import package_root

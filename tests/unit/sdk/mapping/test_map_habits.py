@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import argosy
-from argosy.sdk.mapping import mapped
+from argosy.sdk.mapping import map_runs
 from argosy.sdk.mapping.progress_line import ProgressLine
 from tests.fakes.calling import CallingWorld
 from tests.fakes.waiting import until
@@ -156,7 +156,7 @@ def test_a_control_exception_of_a_task_does_not_end_this_program(
 def test_an_endless_iterator_is_read_two_windows_ahead(
     deployment: CallingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapped, "WINDOW", 4)
+    monkeypatch.setattr(map_runs, "WINDOW", 4)
     read = []
 
     def endless() -> Iterator[int]:
@@ -178,7 +178,7 @@ def test_an_endless_iterator_is_read_two_windows_ahead(
 def test_windows_give_every_result_once_and_name_items_of_the_whole(
     deployment: CallingWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapped, "WINDOW", 4)
+    monkeypatch.setattr(map_runs, "WINDOW", 4)
 
     def crash(x: int) -> int:
         return x if x != 5 else os._exit(1)
@@ -288,6 +288,6 @@ def test_a_fork_that_ends_cancels_nothing(deployment: CallingWorld) -> None:
     deployment.held.clear()
     results = argosy.map(abs, range(4), client=deployment.client)
     assert results.run is not None
-    of_another = mapped.AwaitedRuns([results.run], os.getpid() + 1)
+    of_another = map_runs.AwaitedRuns([results.run], os.getpid() + 1)
     of_another.cancel()
     assert len(open_runs(deployment)) == 1

@@ -15,7 +15,7 @@ PINNED_AMIS = "argosy:amis"  # in cdk.context.json, which `stacks.amis` writes a
 # The images that the README submits: published by `make deploy` where Docker or podman answers and the settings name
 # no others. Then the context "engine" is not empty.
 FIRST_IMAGES = ("digits",)
-PUBLISHED = "published"  # the images that an earlier deployment published, from `stacks.published`
+PUBLISHED = "published"  # the images that an earlier deployment published, from `stacks.published_images`
 # Parameters of brentley/tensorflow-container's stack, which buys one type.
 SINGLE_TYPES = {"cpuInstanceType": "cpu", "gpuInstanceType": "gpu"}
 _SPELLINGS = [field.alias or name for name, field in Settings.model_fields.items()]

@@ -13,8 +13,8 @@ from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.placement.custom import OwnFunctions
 from argosy.replay.chains import NotRecorded, SegmentStore, chains_before
-from argosy.replay.replaying import Line, Replay, Tick
 from argosy.replay.scene import Scene
+from argosy.replay.steps import Line, Replay, Tick
 from argosy.scheduler.decide import NO_FUNCTIONS
 
 

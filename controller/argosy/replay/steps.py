@@ -30,7 +30,7 @@ from argosy.recording.codec import action_to_json, body_of, fact_from_json, from
 from argosy.recording.recorder import Start, code_digest, digest_of, platform_now, switches_from_json
 from argosy.replay.chains import NotRecorded
 from argosy.scheduler.decide import NO_FUNCTIONS
-from argosy.spec.stored import current
+from argosy.spec.earlier_versions import current
 
 Line = tuple[Mapping[str, Any], list[Any]]
 REPORTED = "the controller reported"  # then names a fault in the controller's code; replay stops there

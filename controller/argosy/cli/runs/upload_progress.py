@@ -56,7 +56,7 @@ def folder_of(file: Path) -> Path:
 def folder_faults(spec: Mapping[str, Any], base: Path) -> list[Fault]:
     """The obstacle to packing it, as a fault of the spec. base: the folder that `workdir` is relative to."""
     from argosy.client.inputs.local import local_paths
-    from argosy.client.inputs.named import is_name
+    from argosy.client.inputs.named_folders import is_name
     from argosy.client.packing.folder import packed_entries
     from argosy.client.packing.program import absent_program
     from argosy.spec.faults import Fault

@@ -1,8 +1,8 @@
 """Images that are published already. A deployment keeps them: CloudFormation would delete those that it omits.
 
-`python -m stacks.published` prints the folders' names with commas between them; `make deploy` and `make roll` pass them
-on as the context "published". A context that you give yourself is final: `-c published= -c images=sweep` publishes
-sweep and removes every other.
+`python -m stacks.published_images` prints the folders' names with commas between them; `make deploy` and `make roll`
+pass them on as the context "published". A context that you give yourself is final: `-c published= -c images=sweep`
+publishes sweep and removes every other.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from argosy.settings.settings import Settings, SettingsError
 from argosy.settings.values import ALL_IMAGES
 from stacks.account import client, profile_of
+from stacks.arguments import PUBLISHED, settings_of
 from stacks.bundle import ROOT
-from stacks.given import PUBLISHED, settings_of
 from stacks.image_assets import GPU
 from stacks.stays import context_of
 
