@@ -12,8 +12,7 @@ from argosy.lifecycle.setbacks import set_back
 from argosy.model.events import InterruptionWarned, RunClosed
 from argosy.model.setbacks import MAX_SETBACKS_STORED, Act, Subject
 from argosy.model.stored import documents
-from argosy.model.stored.columns import CorruptChunk
-from argosy.model.stored.damage import FORMAT, NewerFormat, OlderFormat, check_format
+from argosy.model.stored.damage import FORMAT, CorruptChunk, NewerFormat, OlderFormat, check_format
 from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 from tests.builders import (

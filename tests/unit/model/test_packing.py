@@ -9,7 +9,7 @@ import pytest
 
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.stored import packing
-from argosy.model.stored.columns import CorruptChunk
+from argosy.model.stored.damage import CorruptChunk
 from argosy.model.tasks import TaskStatus, TaskTable
 
 DEFAULTS = {"status": 0, "exit_code": -1, "name": b""}

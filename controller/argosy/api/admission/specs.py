@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from argosy.api.admission.instance_types import amount_of, shape_faults, with_all_gpus
 from argosy.api.admission.program_files import program_file_faults
@@ -23,7 +23,6 @@ from argosy.model.run_terms import LONGEST_DEADLINE_S, X86_64, RunTerms, deadlin
 from argosy.placement.query import DISTINCT_INSTANCE, check_constraints, check_strategy, is_attribute, subjects
 from argosy.placement.strategy import is_function_name
 from argosy.ports import DefinitionReader, ImageResolver, ItemsReader, ItemsUnreadable
-from argosy.settings.settings import Settings
 from argosy.spec import bounds, shards
 from argosy.spec.definitions import is_allowed_family, ways_to_the_host
 from argosy.spec.faults import Fault, SpecError, shown
@@ -36,6 +35,9 @@ from argosy.spec.services import target_group_faults
 from argosy.spec.templates import item_faults
 from argosy.spec.terms import terms_of
 from argosy.spec.tries import CheckpointSpec
+
+if TYPE_CHECKING:  # it takes a tenth of a second, and commands that check a spec do without
+    from argosy.settings.settings import Settings
 
 UPLOAD_BYTES_PER_S = 90_000_000  # about the 0.75 Gbit/s that AWS promises a c5.large; assumed, not measured
 OWN_NAMESPACE, GPU_SUFFIX = "argosy/", "-gpu"  # argosy/NAME; its GPU flavour, if any, is argosy/NAME-gpu

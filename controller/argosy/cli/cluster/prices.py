@@ -59,10 +59,10 @@ def _kinds(pattern: str, region: str, deployed: Collection[str]) -> dict[str, In
     Raises CliError when none matches.
     """
     from argosy.catalogue.lookup import load_catalogue
-    from argosy.settings.settings import Settings
+    from argosy.settings.defaults import DEFAULT_CPU_TYPES, DEFAULT_GPU_TYPES
 
     catalogue = load_catalogue(region)
-    usual = [name for name in catalogue if name in deployed] or list(Settings().instance_types.all)
+    usual = [name for name in catalogue if name in deployed] or [*DEFAULT_CPU_TYPES, *DEFAULT_GPU_TYPES]
     names = [name for name in catalogue if fnmatchcase(name, pattern)] if pattern else usual
     if not names:
         step = "known families: " + ", ".join(sorted({kind.family for kind in catalogue.values()}))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.stored import packing
+from argosy.model.stored.damage import CorruptChunk
 
 Name = TypeVar("Name", str, bytes)
 
@@ -52,10 +53,6 @@ class ChangedIds(set[str]):
 
 
 GROWTH_BYTES = 8_000  # what one tick may add to a chunk: a few hundred rows that compress badly
-
-
-class CorruptChunk(ValueError):
-    """A stored chunk whose checksum, columns or length are wrong."""
 
 
 class Differences(NamedTuple):

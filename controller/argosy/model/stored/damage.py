@@ -9,10 +9,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from argosy.model.stored.columns import CorruptChunk
-from argosy.model.stored.run_record import RunRecord
+if TYPE_CHECKING:  # it needs numpy, and commands that read schedules do without
+    from argosy.model.stored.run_record import RunRecord
 
 T = TypeVar("T")
 
@@ -25,6 +25,10 @@ FAULTS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, zlib.e
 # deployment resumes where the previous one stopped. Fields that merely have a default need no new format, and terms of
 # a run that an earlier version did not store are read from its spec (`spec.earlier_versions`).
 FORMAT = 1
+
+
+class CorruptChunk(ValueError):
+    """A stored chunk whose checksum, columns or length are wrong."""
 
 
 class UnreadableState(ValueError):
