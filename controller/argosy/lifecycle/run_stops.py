@@ -128,7 +128,7 @@ def cancel(state: State, run: Run, reason: str, now: float, policy: Policy) -> N
 
 def cancel_tasks(state: State, request: CancelTasksRequest, now: float) -> None:
     """A task that waits ends at once. A live one gets a stop, which `upkeep.stops` sends until its attempt has ended.
-    One whose program has ended, and those of services, stay."""
+    One whose program has ended keeps its result; if it wrote none, it ends. Those of services stay."""
     run = state.runs.get(request.run_id)
     if run is None or run.terms.serves:
         return
@@ -138,6 +138,8 @@ def cancel_tasks(state: State, request: CancelTasksRequest, now: float) -> None:
         if row is None:
             if run.tasks["status"][index] == TaskStatus.PENDING.value:
                 state.set_task(run, index, status=TaskStatus.CANCELLED, reason=reason)
+            elif run.tasks["status"][index] == TaskStatus.VERIFYING.value:
+                state.set_task(run, index, stop_cause=StopCause.CANCELLED)
         elif state.attempts["status"][row] == AttemptStatus.INTENT.value:
             _drop(state, run, row, now, reason=reason)
         elif state.attempts["stop_cause"][row] != StopCause.CANCELLED.value:

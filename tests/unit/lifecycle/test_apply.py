@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from argosy.model.actions import Launch, StopAttempt
 from argosy.model.attempts import AttemptKey, StopCause
 from argosy.model.events import (
@@ -9,6 +11,7 @@ from argosy.model.events import (
     LaunchInDoubt,
     ManifestPartWritten,
     NotCarriedOut,
+    ResultSeen,
     RunCancelled,
     RunClosed,
     TasksCancelled,
@@ -107,6 +110,17 @@ def test_a_task_whose_launch_is_in_doubt_or_unsent_does_not_start_again_once_it_
     key = intended(state)
     told(state, cancels)
     assert (status_of(state), state.row_of(key)) == (TaskStatus.CANCELLED, None)
+
+
+@pytest.mark.parametrize(("written", "status"), [(1, TaskStatus.SUCCEEDED), (0, TaskStatus.CANCELLED)])
+def test_a_task_whose_result_is_being_looked_up_as_it_is_cancelled_keeps_it_or_ends(
+    written: int, status: TaskStatus
+) -> None:
+    state = state_with_instance(tasks=2, expects_result=True)
+    launched(state)
+    told(state, task(1, "RUNNING"), task(1, "STOPPED", 3, exit_code=0))
+    told(state, TasksCancelled(CancelTasksRequest(RUN_ID, NOW, ((0, 0),))), ResultSeen(RUN_ID, 0, attempt=written))
+    assert status_of(state) is status
 
 
 def test_a_million_pending_tasks_are_cancelled_without_touching_a_row() -> None:
