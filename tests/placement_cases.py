@@ -16,6 +16,7 @@ from argosy.placement.fitness import Candidates
 from argosy.placement.gpu_shares import OF_SEVERAL, GpuUse
 from argosy.placement.keys import BUILT_IN
 from argosy.placement.place import Assignment, place_queue
+from argosy.placement.strategy import EMPTYING
 from argosy.placement.supply import InstanceRow, Supply
 from tests.placement_oracle import Host, Reference, hosts, left
 
@@ -259,14 +260,14 @@ def gpu_counting_cases(draw: st.DrawFn) -> tuple[list[InstanceRow], list[Batch]]
     """Small tasks on roomy instances, so that the GPUs decide, and how many of them are idle."""
     rows = []
     for number in range(draw(st.integers(2, 4))):
-        size = draw(st.sampled_from([40, 60])), 60, draw(st.integers(1, 3))
+        size = draw(st.sampled_from([40, 40, 40, 60])), 60, draw(st.sampled_from([1, 2, 2, 3]))
         use = GpuUse(tuple(draw(st.lists(st.sampled_from([2, 4]), max_size=1))))
         memory = draw(st.sampled_from([8, 12]))
         rows.append(InstanceRow(f"i-{number}", *size, *size, {}, gpu_memory_mib=memory, gpu_use=use))
     share = Batch(1, 1, 0, 1, gpu_share_mib=5)
     first, second = draw(st.sampled_from([(0, 0), (7, 8)]))
     shares = [sharing(share, mib, owner) for mib, owner in ((5, first), (8, first), (11, 0), (3, second))]
-    chain = draw(st.sampled_from([(), ("fragmentation",)]))
+    chain = draw(st.sampled_from([(), EMPTYING, ("fragmentation",), ("cpu-memory-gpu",)]))
     kinds = [
         replace(each, strategy=chain) for each in (*shares, Batch(1, 1, 1, 1), Batch(1, 1, 2, 1), Batch(2, 1, 0, 1))
     ]

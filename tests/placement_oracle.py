@@ -15,6 +15,7 @@ from argosy.placement.supply import InstanceRow
 
 SHARE, DAY = 1 << 20, 1 << 20
 AXES = ("cpu", "memory", "gpu")
+EMPTYING = ("least-waste", "busy-first", "image-first", "best-fit")
 
 
 @dataclass
@@ -130,7 +131,7 @@ class Reference:
         """An int is the seed of a draw."""
         names = batch.strategy or ("least-waste", "best-fit")
         chain = [int(name[7:] or 0) if name.startswith("random") else self._key(name) for name in names]
-        if self.is_known and not batch.strategy:
+        if self.is_known and names in (("least-waste", "best-fit"), EMPTYING):
             chain.insert(0, self._fragmentation)
         if batch.gpu_share_mib:
             chain.insert(len(chain) - len(names), lambda host, batch: min(1, host.free[2]))

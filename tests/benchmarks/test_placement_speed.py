@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from argosy.placement.candidates import mix_of
 from argosy.placement.demand import Batch, Queue
 from argosy.placement.place import place, place_queue
 from argosy.placement.supply import InstanceRow, Supply
@@ -126,6 +127,19 @@ def test_a_hundred_thousand_interleaved_tasks_of_which_some_share_gpus() -> None
     kinds = [replace(kind, gpus=0, gpu_share_mib=mib * (kind.gpus > 0)) for kind, mib in pairs]
     queue = Queue.from_columns(kinds, queue.kind, queue.count.tolist())
     report("the same, a tenth with a share", least_seconds(lambda: place_queue(queue, supply), 3), 100_000 / 150_000)
+
+
+def test_twenty_thousand_interleaved_tasks_for_known_typical_tasks_of_which_some_share_gpus() -> None:
+    supply, queue = fleet(), interleaved(EMPTYING)
+    supply = Supply.of([replace(row, gpu_memory_mib=22_000 * (row.total_gpus > 0)) for row in supply.rows])
+    sizes = np.random.default_rng(7).choice([2_000, 4_000, 5_500, 7_300, 11_000], len(queue.kinds)).tolist()
+    kinds = [
+        replace(kind, gpus=0, gpu_share_mib=mib) if kind.gpus == 1 else kind
+        for kind, mib in zip(queue.kinds, sizes, strict=True)
+    ]
+    queue = Queue.from_columns(kinds, queue.kind[:20_000], [1] * 20_000)
+    typical = replace(supply, mix=mix_of(queue))
+    report("the same, stranding few GPUs", least_seconds(lambda: place_queue(queue, typical), 3), 20_000 / 20_000)
 
 
 def test_the_default_places_more_than_best_fit_on_a_fleet_that_is_too_small() -> None:

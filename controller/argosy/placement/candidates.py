@@ -55,8 +55,9 @@ class RowCandidates:
         return opens
 
     @property
-    def gpu_share_mib(self) -> int:
-        return self.batch.gpu_share_mib
+    def gpu_share_mib(self) -> IntArray:
+        """(1,) int64."""
+        return np.array([self.batch.gpu_share_mib], dtype=np.int64)
 
     @property
     def shared_gpus(self) -> tuple[IntArray, IntArray]:
@@ -97,18 +98,22 @@ class RowCandidates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindCandidates:
-    """One row of a pass for k kinds of task. needs: (3, k) int64. finish: (k,) epoch seconds. images: of each kind."""
+    """One row of a pass for k kinds of task. free: cpu units, MiB and GPUs now. needs: (3, k) int64. shares_mib: (k,).
+    finish: (k,) epoch seconds. images: of each kind."""
 
     state: PassState
     row: int
+    free: Sequence[int]
     needs: IntArray
+    shares_mib: IntArray
     finish: FloatArray
     images: Sequence[str]
     mix: Mix
 
     def left(self, axis: int) -> IntArray:
         """(k,) int64."""
-        return self.state.free[axis, self.row] - self.needs[axis]  # type: ignore[no-any-return]
+        left: IntArray = self.free[axis] - self.needs[axis]
+        return left - self.opens_gpus if axis == GPU else left
 
     def total(self, axis: int) -> IntArray:
         """(1,) int64."""
@@ -120,13 +125,13 @@ class KindCandidates:
 
     @property
     def opens_gpus(self) -> IntArray:
-        """(1,) int64: tasks with a share are placed batch by batch."""
-        return np.zeros(1, dtype=np.int64)
+        """(k,) int64."""
+        return (self.shares_mib > 0) * min(1, self.free[GPU])
 
     @property
-    def gpu_share_mib(self) -> int:
-        """None of them shares a GPU."""
-        return 0
+    def gpu_share_mib(self) -> IntArray:
+        """(k,) int64."""
+        return self.shares_mib
 
     @property
     def shared_gpus(self) -> tuple[IntArray, IntArray]:

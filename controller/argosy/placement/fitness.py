@@ -54,8 +54,8 @@ class Candidates(Protocol):
         """When the task is expected to end, epoch seconds; 0 = unknown. (n,) or (1,)."""
 
     @property
-    def gpu_share_mib(self) -> int:
-        """MiB of one GPU that the task shares with others; 0 = it takes whole GPUs or none."""
+    def gpu_share_mib(self) -> IntArray:
+        """MiB of one GPU that the task shares with others; 0 = it takes whole GPUs or none. (n,) or (1,)."""
 
     @property
     def shared_gpus(self) -> tuple[IntArray, IntArray]:

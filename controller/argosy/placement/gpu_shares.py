@@ -26,6 +26,7 @@ from argosy.placement.arrays import MAX_AMOUNT, BoolArray, IntArray
 from argosy.placement.demand import Batch
 
 _Position = tuple[int, tuple[int, ...], int, int, int]  # memory, known, fresh, largest and step of a row
+_WRITTEN = ("shares", "total", "largest", "step", "owner", "opened")  # columns of a row that shares change
 OF_SEVERAL = -1  # of several owners, or an unknown one: shares of an owner that keeps apart are not placed there
 
 
@@ -178,17 +179,18 @@ class LazyColumns:
         self._columns, self._share_mib, self._owner = columns, share_mib, owner
         self._rows: dict[int, _Row] = {}
         self._limits: dict[_Position, _Limits] = {}
+        c = columns
+        read = (c.memory, c.unshared, c.whole_unknown, c.idle - c.opened, *(getattr(c, name) for name in _WRITTEN))
+        self._read = list(zip(*(each.tolist() for each in read), strict=True))  # quicker than number by number
+        self._known = [tuple(filter(None, known)) for known in c.known.T.tolist()] if len(c.known) else None
 
     def _row(self, at: int, idle: int) -> _Row:
         found = self._rows.get(at)
         if found is None:
-            c = self._columns
-            known = tuple(mib for mib in c.known[:, at].tolist() if mib > 0)
-            whole = int(c.idle[at] - c.opened[at]) - idle
-            names = ("shares", "total", "largest", "step", "owner", "opened")
-            numbers = [int(getattr(c, name)[at]) for name in names]
-            fresh, unsure = int(c.unshared[at]) - whole - len(known), int(c.whole_unknown[at]) + whole > 0
-            found = self._rows[at] = _Row(int(c.memory[at]), known, max(0, fresh), unsure, *numbers)
+            memory, unshared, whole_unknown, idle_at_first, *numbers = self._read[at]
+            known, whole = self._known[at] if self._known else (), idle_at_first - idle
+            fresh = max(0, unshared - whole - len(known))
+            found = self._rows[at] = _Row(memory, known, fresh, whole_unknown + whole > 0, *numbers)
         return found
 
     def give(self, at: int, idle: int, gpus: int) -> IntArray | None:
@@ -211,7 +213,9 @@ class LazyColumns:
         return closed
 
     def _closed(self, row: _Row) -> IntArray | None:
-        if row.unsure and row.shares >= row.fresh:
+        if row.shares < row.fresh:
+            return None  # some idle GPU is left, whatever ECS chose
+        if row.unsure:
             return np.arange(len(self._share_mib))
         position = row.memory, row.known, row.fresh, row.largest, row.step
         limits = self._limits.get(position)
@@ -234,5 +238,5 @@ class LazyColumns:
     def settle(self) -> None:
         """Write the rows back into the columns."""
         at = np.array(list(self._rows), dtype=np.int64)
-        for name in ("shares", "total", "largest", "step", "owner", "opened"):
+        for name in _WRITTEN:
             getattr(self._columns, name)[at] = [getattr(row, name) for row in self._rows.values()]

@@ -3,8 +3,9 @@
 A decision is the lowest entry of one row, and each task changes one column. Placing a task lowers the key of its
 instance for every kind. If the chain is a weighted sum of the free amounts, the amount depends only on the task and
 the kind, so one subtraction brings the column up to date; if the instance was idle, another one for busy-first. A
-spread over instances rises by one for the kinds of the task's group, which is part of the same subtraction. Where a
-chain ends with a draw, the decision is one of the lowest entries.
+spread over instances rises by one for the kinds of the task's group, which is part of the same subtraction. A curved
+step, such as `fragmentation`, is worked out again for the instance that has changed, and the keys move by the
+difference (`_Curve`). Where a chain ends with a draw, the decision is one of the lowest entries.
 
 Tasks that share a GPU leave the free amounts of GPUs to others: what one may open counts as taken (`gpu_shares`). Their
 own keys change only with the number of idle GPUs. Whether they fit is computed for the one row that has changed; rows
@@ -13,6 +14,7 @@ in the same position have the same limits (`LazyColumns`).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -22,9 +24,9 @@ import numpy as np
 
 from argosy.placement.arrays import IntArray
 from argosy.placement.candidates import KindCandidates, RowCandidates
-from argosy.placement.demand import Queue
+from argosy.placement.demand import Batch, Queue
 from argosy.placement.draws import SMALL_BATCH, draws_of, pick
-from argosy.placement.fitness import CPU, GPU, MEMORY, Mix
+from argosy.placement.fitness import AXES, CPU, GPU, MEMORY, Mix
 from argosy.placement.gpu_shares import LazyColumns
 from argosy.placement.keys import BUSY_FIRST, SHARED_FIRST, Key, Trend
 from argosy.placement.pass_state import PassState
@@ -34,6 +36,7 @@ from argosy.placement.task_kinds import TaskKind
 MATRIX_FROM: Final = 64  # batches: below this, making the matrix takes longer than it saves
 _KINDS: Final = 20  # kinds among MATRIX_FROM batches, more in proportion: above this, the same holds
 _MAX_CELLS: Final = 1 << 23  # of the matrix: 64 MiB
+_MAX_KNOWN: Final = 1 << 20  # keys of curved steps that are kept: 8 MiB
 _KEY_LIMIT: Final = 1 << 61
 _NONE: Final = 1 << 62  # larger entries mean "does not fit": _NEVER, and what was added or subtracted since
 _NEVER: Final = 3 << 61  # no sum of changes reaches _KEY_LIMIT
@@ -90,9 +93,6 @@ def _able(kind: TaskKind, reach: _Reach) -> bool:
         return False
     if len(chain) < len(kind.steps) and not isinstance(kind.steps[len(chain)], Random):
         return False
-    counts = BUSY_FIRST in chain or SpreadInstances() in chain
-    if _is_curved(chain) and (counts or batch.gpu_share_mib):
-        return False  # a curved chain is recomputed, from tasks that are counted at the end of a stretch
     return _digits(chain, reach)[0] < _KEY_LIMIT
 
 
@@ -102,10 +102,9 @@ def _chain(kind: TaskKind) -> Chain:
     return tuple(takewhile(lambda step: isinstance(step, Key | SpreadInstances), kind.steps))  # type: ignore[arg-type]
 
 
-def _is_curved(chain: Chain) -> bool:
+def _is_curved(key: Key) -> bool:
     """Whether the keys of a row are more than a subtraction away from those before the task was placed."""
-    keys = (step for step in chain if isinstance(step, Key))
-    return any(key.weights is None and key.trend is not Trend.STILL and key not in _STEPPED for key in keys)
+    return key.weights is None and key.trend is not Trend.STILL and key not in _STEPPED
 
 
 def _digits(chain: Chain, reach: _Reach) -> tuple[int, list[int]]:
@@ -137,7 +136,7 @@ def place_stretch(
         first += counts[position]
     batch, row_of = np.array(batches, dtype=np.int64), np.array(rows, dtype=np.int64)
     _settle(state, board.kinds, local[batch], row_of)
-    board.shares.settle()
+    board.settle()
     pairs, count = np.unique(batch * max(1, len(state.supply)) + row_of, return_counts=True)
     batch, row_of = np.divmod(pairs, max(1, len(state.supply)))
     return batch + stretch.start, row_of, count.astype(np.int64, copy=False)
@@ -178,24 +177,36 @@ class _SharesOfBoard:
             self._rows = LazyColumns(state.gpu_shares(), mib[self._sharers], owner[self._sharers])
         self._per_idle = np.where(mib > 0, weights[:, GPU], 0)
         weights[self._sharers, GPU] = 0
-        self._per_opened = weights[:, GPU] + self._per_idle, weights[:, GPU] + per_last
+        self._per_opened = weights[:, GPU] + self._per_idle
+        self._drops: dict[tuple[int, int], IntArray] = {}
 
-    def follow(self, kind: int, row: int, free: IntArray, column: IntArray) -> None:
-        """A task of a kind was placed on `row`. free: (3,) there, column: (k,) the keys there."""
-        batch, left = self._batches[kind], free.item(GPU)
+    def follow(self, kind: int, row: int, idle: int, column: IntArray) -> int:
+        """A task of a kind was placed on `row` with `idle` GPUs. column: (k,) the keys there. Returns the GPUs that it
+        may have opened."""
+        batch = self._batches[kind]
         if batch.gpu_share_mib:
-            closed = self._rows.share(row, left, batch.gpu_share_mib, batch.gpu_owner)
-            if left:
-                free[GPU] = left - 1
-                column -= self._per_opened[left == 1]
+            closed = self._rows.share(row, idle, batch.gpu_share_mib, batch.gpu_owner)
         else:
-            idle = left + batch.gpus
             closed = self._rows.give(row, idle, batch.gpus)
-            column -= (idle - max(left, 1)) * self._per_idle
-            if not left:
-                column -= self._per_last
         if closed is not None:
             column[self._sharers[closed]] = _NEVER
+        return min(idle, 1) if batch.gpu_share_mib else 0
+
+    def drop(self, kind: int, idle: int, by_needs: IntArray) -> IntArray:
+        """(k,) by how much the keys fall, `by_needs` of the task included."""
+        batch = self._batches[kind]
+        case = kind, min(idle, 2) if batch.gpu_share_mib else min(idle - batch.gpus, 1)
+        found = self._drops.get(case)
+        if found is None:
+            found = self._drops[case] = by_needs + self._by_idle_gpus(batch, case[1])
+        return found
+
+    def _by_idle_gpus(self, batch: Batch, case: int) -> IntArray:
+        """case: idle GPUs before a share, at most 2, or after a task with whole GPUs, at most 1."""
+        if batch.gpu_share_mib:
+            last = self._per_opened - self._per_idle + self._per_last
+            return (np.zeros_like(last), last, self._per_opened)[case]
+        return batch.gpus * self._per_idle if case else (batch.gpus - 1) * self._per_idle + self._per_last
 
     def settle(self) -> None:
         """When a stretch ends."""
@@ -203,18 +214,62 @@ class _SharesOfBoard:
             self._rows.settle()
 
 
+class _Curve:
+    """The part that a curved step has in the keys of the w kinds that follow it: worked out for a row when it changes,
+    and the keys move by the difference."""
+
+    def __init__(self, step: Key, chains: Sequence[Chain], matrix: _KeyMatrix) -> None:
+        who = [index for index, chain in enumerate(chains) if step in chain]
+        batches = [matrix.kinds[index].rules.batch for index in who]
+        self._step, self._who = step, np.array(who, dtype=np.int64)
+        self._state, self._mix = matrix.state, matrix.mix
+        self._factors = np.array([_factor(chains[index], step, matrix.reach) for index in who], dtype=np.int64)
+        self._needs = np.array([batch.need for batch in batches], dtype=np.int64).T.copy()
+        self._shares_mib = np.array([batch.gpu_share_mib for batch in batches], dtype=np.int64)
+        self._images = [batch.image for batch in batches]
+        self._values = [*np.stack([matrix.values[index, step] for index in who], axis=1)]
+        self._nature = _natures(matrix.state)
+        self._known: dict[tuple[int, ...], IntArray] = {}
+
+    def follow(self, row: int, free: Sequence[int], column: IntArray) -> None:
+        """A task was placed on `row`. free: (3,) there, column: (k,) the keys there."""
+        before, now, keys = self._values[row], self._at(row, free), column[self._who]
+        column[self._who] = np.where(keys >= _NONE, _NEVER, keys + (now - before) * self._factors)
+        self._values[row] = now
+
+    def _at(self, row: int, free: Sequence[int]) -> IntArray:
+        """(w,) the step's keys on a row: the same as on any other of its nature with as much free."""
+        place = self._nature[row], *free
+        found = self._known.get(place)
+        if found is None:
+            kinds = self._needs, self._shares_mib, np.zeros(1), self._images
+            found = self._step.of(KindCandidates(self._state, row, free, *kinds, self._mix))
+            if len(self._known) * len(self._who) < _MAX_KNOWN:
+                self._known[place] = found
+        return found
+
+
+def _natures(state: PassState) -> list[int]:
+    """(m,) equal where only what is free makes a difference to a curved step."""
+    shares = state.gpu_shares()
+    columns = *state.supply.total, shares.memory, *shares.known
+    numbers: dict[tuple[int, ...], int] = {}
+    return [numbers.setdefault(nature, len(numbers)) for nature in zip(*(c.tolist() for c in columns), strict=True)]
+
+
 class _KeyMatrix:
     """The matrix. keys: (k, m) int64, the combined key of kind i on row j; 2^62 or more where the task does not fit."""
 
     def __init__(self, kinds: Sequence[TaskKind], state: PassState, mix: Mix, reach: _Reach) -> None:
-        self.kinds, self._state, self._mix, self._reach = kinds, state, mix, reach
+        self.kinds, self.state, self.mix, self.reach = kinds, state, mix, reach
+        self.values: dict[tuple[int, Key], IntArray] = {}  # (m,) of the curved steps of each kind, at the start
         self._needs = np.array([kind.rules.batch.need for kind in kinds], dtype=np.int64).T.copy()
         chains = [_chain(kind) for kind in kinds]
         self.keys = np.empty((len(kinds), len(state.supply)), dtype=np.int64)
         rows = np.arange(len(state.supply))
         for index, kind in enumerate(kinds):
             seen = RowCandidates(state, kind.rules.batch, rows, None, mix)
-            self.keys[index] = _combined(chains[index], seen, reach, state.of_group(kind.rules.batch.group))
+            self.keys[index] = self._combined(index, chains[index], seen)
             short = (state.free < self._needs[:, index : index + 1]).any(axis=0)
             if share_mib := kind.rules.batch.gpu_share_mib:
                 shares = state.gpu_shares()
@@ -227,26 +282,29 @@ class _KeyMatrix:
         self._drop = np.ascontiguousarray((weights @ self._needs).T) - _rises(kinds, chains, reach)
         self._woken = np.array([_factor(chain, BUSY_FIRST, reach) for chain in chains], dtype=np.int64)
         self._draws = [kind.draws for kind in kinds]
-        self._idle = (state.running_tasks == 0).tolist()
+        self._idle = ((state.running_tasks == 0) & self._woken.any()).tolist()
         self._left: list[int] | None = None
         if state.tasks_left is not None:
             self.keys[:, state.tasks_left <= 0] = _NEVER
             self._left = state.tasks_left.tolist()
-        self._recomputed = self._curved(chains)
+        curved = dict.fromkeys(step for chain in chains for step in chain if isinstance(step, Key) and _is_curved(step))
+        self._curves = [_Curve(step, chains, self) for step in curved]
         self._alive = [len(state.supply) > 0] * len(kinds)
-        # Views are made once: to make one takes as long as to use it.
-        self._of_kind, self._columns = [*self.keys], [*self.keys.T]
-        self._free, self._need_of, self._drop_of = [*state.free.T], [*self._needs.T.copy()], [*self._drop]
-        self._most = self._needs.max(axis=1).tolist()
-        self._short = np.empty(self._needs.shape, dtype=np.bool_)
-        self._any_short = np.empty(len(kinds), dtype=np.bool_)
+        # Views are made once: to make one takes as long as to use it. Single numbers are quicker outside numpy.
+        self._of_kind, self._columns, self._drop_of = [*self.keys], [*self.keys.T], [*self._drop]
+        self._free = state.free.T.tolist()
+        self._need_of = self._needs.T.tolist()
+        order = self._needs.argsort(axis=1, kind="stable")
+        self._by_need = [(np.take(need, at).tolist(), at) for need, at in zip(self._needs, order, strict=True)]
 
-    def _curved(self, chains: Sequence[Chain]) -> list[tuple[Chain, IntArray, IntArray]]:
-        """The chains whose keys are more than a subtraction, with the kinds that follow them and their needs."""
-        found = []
-        for chain in {chain for chain in chains if _is_curved(chain)}:
-            who = np.array([index for index, other in enumerate(chains) if other == chain], dtype=np.int64)
-            found.append((chain, who, self._needs[:, who].copy()))
+    def _combined(self, index: int, chain: Chain, seen: RowCandidates) -> IntArray:
+        """(m,) the combined keys of a kind."""
+        found = np.zeros(len(seen.rows), dtype=np.int64)
+        for step, factor in zip(chain, _digits(chain, self.reach)[1], strict=True):
+            value = step.of(seen) if isinstance(step, Key) else self.state.of_group(seen.batch.group)
+            found += value * factor
+            if isinstance(step, Key) and _is_curved(step):
+                self.values[index, step] = value
         return found
 
     def place_one(self, kind: int, drawn: int | None) -> int:
@@ -262,42 +320,39 @@ class _KeyMatrix:
         if drawn is not None and self._draws[kind]:
             equal = (keys == lowest).nonzero()[0]
             row = int(equal[pick(drawn, len(equal))])
-        free, column = self._free[row], self._columns[row]
-        free -= self._need_of[kind]
-        column -= self._drop_of[kind]
+        free, need, column = self._free[row], self._need_of[kind], self._columns[row]
+        drop, opened = self._drop_of[kind], 0
         if self.shares.touches[kind]:
-            self.shares.follow(kind, row, free, column)
+            drop = self.shares.drop(kind, free[GPU], drop)
+            opened = self.shares.follow(kind, row, free[GPU], column)
+        column -= drop
         if self._idle[row]:
             self._idle[row] = False
             column -= self._woken
-        (cpu, memory, gpus), most = free.tolist(), self._most
-        fit = cpu >= most[CPU] and memory >= most[MEMORY] and gpus >= most[GPU]
-        for chain, who, needs in self._recomputed:
-            images = [self.kinds[each].rules.batch.image for each in who.tolist()]
-            seen = KindCandidates(self._state, row, needs, np.zeros(1), images, self._mix)
-            column[who] = np.where(column[who] >= _NONE, _NEVER, _combined(chain, seen, self._reach))
-        if not fit:
-            np.greater(self._needs, free[:, None], out=self._short)
-            np.logical_or.reduce(self._short, axis=0, out=self._any_short)
-            np.copyto(column, _NEVER, where=self._any_short)
+        self._take(free, (need[CPU], need[MEMORY], need[GPU] + opened), column)
+        for curve in self._curves:
+            curve.follow(row, free, column)
         if self._left is not None:
             self._left[row] -= 1
             if not self._left[row]:
                 column[:] = _NEVER
         return row
 
+    def _take(self, free: list[int], amounts: tuple[int, int, int], column: IntArray) -> None:
+        """Take amounts from what is free on a row; the kinds that need more than is left never fit there again."""
+        for axis, amount in enumerate(amounts):
+            if amount:
+                before = free[axis]
+                free[axis] = left = before - amount
+                needs, kinds = self._by_need[axis]
+                first = bisect_right(needs, left)
+                if first < len(needs) and needs[first] <= before:
+                    column[kinds[first : bisect_right(needs, before)]] = _NEVER
 
-def _combined(
-    chain: Chain, seen: RowCandidates | KindCandidates, reach: _Reach, here: IntArray | None = None
-) -> IntArray:
-    """here: tasks of the group, for a chain that spreads over instances."""
-    found = np.zeros(1, dtype=np.int64)
-    for step, factor in zip(chain, _digits(chain, reach)[1], strict=True):
-        if isinstance(step, Key):
-            found = found + step.of(seen) * factor
-        elif here is not None:
-            found = found + here * factor
-    return found
+    def settle(self) -> None:
+        """When a stretch ends."""
+        self.state.free[:] = np.array(self._free, dtype=np.int64).reshape(-1, len(AXES)).T
+        self.shares.settle()
 
 
 def _factor(chain: Chain, step: Key | SpreadInstances, reach: _Reach) -> int:

@@ -15,12 +15,12 @@ import numpy as np
 
 from argosy.placement.arrays import BoolArray, IntArray
 from argosy.placement.demand import Batch
-from argosy.placement.fitness import AXES, CPU, GPU, MEMORY, Candidates, Fitness, Mix
+from argosy.placement.fitness import AXES, CPU, GPU, MEMORY, Candidates, Fitness
+from argosy.placement.stranded import THOUSANDTHS, StrandedGpus
 
 # best-fit's weights per cpu unit, MiB and GPU: a vCPU counts like 8 GiB and a GPU like 256 GiB, roughly what they cost.
 BEST_FIT_WEIGHTS: Final = (8, 1, 1 << 18)
 _WASTE_STEPS: Final = 16  # the waste is compared in sixteenths; best fit decides among equals
-THOUSANDTHS: Final = 1_000  # of a GPU, of which stranded parts are counted
 SHARE: Final = 1 << 20  # shares of an instance are counted in 2^-20
 _SCORE: Final = 1 << 30  # a fitness of 1 as a whole number
 _KEY_LIMIT: Final = 1 << 40  # keys that a user's function answers are cut to +-2^40
@@ -169,64 +169,44 @@ def shared_first(c: Candidates) -> IntArray:
 
 
 def fragmentation(c: Candidates) -> IntArray:
-    """The growth of stranded GPUs, in thousandths of a GPU per task of the typical mix. Ties go to best fit, which
-    always follows this step.
-
-    FGD (ATC'23). What is free of an instance's GPUs is stranded for a task type if the instance has too little cpu,
-    memory or GPUs for it. Otherwise the unused part of each shared GPU that is too small for the type counts. The sum
-    over types is weighted by their frequency.
-    """
-    left = tuple(c.left(axis) for axis in AXES.values())
-    before, size = tuple(left[axis] + c.need(axis) for axis in AXES.values()), left[GPU].shape
-    rows = np.flatnonzero(np.broadcast_to(c.total(GPU) > 0, size))
+    """The growth of stranded GPUs, in thousandths of a GPU per task of the typical mix (`stranded`). Ties go to best
+    fit, which always follows this step."""
+    left, has_gpus = tuple(c.left(axis) for axis in AXES.values()), c.total(GPU) > 0
+    size, is_one_row = left[GPU].shape, has_gpus.shape != left[GPU].shape
+    if not (c.mix.weights.size and has_gpus.any()):
+        return np.zeros(size, dtype=np.int64)
+    rows: Any = slice(None) if has_gpus.all() else has_gpus.nonzero()[0]
+    now = slice(1) if is_one_row else rows  # what is free before does not depend on the kind of task
+    cpu, memory_mib = ((left[axis] + c.need(axis))[now] for axis in (CPU, MEMORY))
+    free = cpu, memory_mib, (left[GPU] + c.need(GPU) + c.opens_gpus)[now]
+    rests, memory = (each[..., rows] for each in c.shared_gpus)
+    idle, rests_after = left[GPU][rows], rests
+    if c.gpu_share_mib.any():
+        opens, rests_after = _shared(free[GPU], rests, memory, c.gpu_share_mib)
+        idle = np.where(c.gpu_share_mib > 0, free[GPU] - opens, idle)
+    after = left[CPU][rows], left[MEMORY][rows], idle
+    growth = StrandedGpus.of(c.mix).growth(free, after, (rests, rests_after), memory)
+    if growth.shape == size:
+        return growth
     key = np.zeros(size, dtype=np.int64)
-    if not c.mix.weights.size or not rows.size:
-        return key
-    rests, memory = c.shared_gpus
-    if rests.shape[-1:] != size:
-        rests, memory = (np.repeat(each, size[0], axis=-1) for each in (rests, memory))
-    rests, memory = rests[:, rows], memory[rows]
-    cpu, ram, idle = (each[rows] for each in left)
-    idle_before, rests_after = before[GPU][rows], rests
-    if c.gpu_share_mib:
-        idle_before = idle + np.broadcast_to(c.opens_gpus, size)[rows]
-        idle, rests_after = _shared(idle_before, rests, memory, c.gpu_share_mib)
-    growth = _stranded((cpu, ram, idle), rests_after, memory, c.mix)
-    growth -= _stranded((before[CPU][rows], before[MEMORY][rows], idle_before), rests, memory, c.mix)
-    key[rows] = growth // int(c.mix.weights.sum())
+    key[rows] = growth
     return key
 
 
-def _shared(idle: IntArray, rests: IntArray, memory: IntArray, share_mib: int) -> tuple[IntArray, IntArray]:
-    """(r,) idle GPUs and (d + 1, r) rests with one more share: on the fullest GPU with room, else on an idle one."""
+def _shared(idle: IntArray, rests: IntArray, memory: IntArray, share_mib: IntArray) -> tuple[BoolArray, IntArray]:
+    """(r,) whether one more share takes an idle GPU, because no shared one has room, and (d + 1, r) the rests after it,
+    on the fullest GPU with room. share_mib: (r,) or (1,), as all others; 0 = the task shares none."""
     places = np.where(rests >= share_mib, rests, _KEY_LIMIT)
     fullest = places == places.min(axis=0, initial=_KEY_LIMIT)
     fullest &= (rests >= share_mib) & (fullest.cumsum(axis=0) == 1)
-    opens = ~fullest.any(axis=0) & (idle > 0)
+    opens = ~fullest.any(axis=0) & (idle > 0) & (share_mib > 0)
     opened = np.where(opens, np.maximum(memory - share_mib, 0), 0)
-    return idle - opens, np.concatenate((rests - fullest * share_mib, opened[None]))
+    return opens, np.concatenate((rests - fullest * share_mib, opened[None]))
 
 
 def _can_strand(c: Candidates) -> BoolArray:
     """Without GPUs, or without tasks that need some, nothing can be stranded and the key is always 0."""
     return (c.total(GPU) > 0) & bool(c.mix.weights.size)
-
-
-def _stranded(free: tuple[IntArray, IntArray, IntArray], rests: IntArray, memory: IntArray, mix: Mix) -> IntArray:
-    """(r,) int64: thousandths of free GPUs times the number of tasks of the mix that could not use them."""
-    cpu, ram, idle = (axis[:, None] for axis in free)
-    short = (cpu < mix.needs[CPU]) | (ram < mix.needs[MEMORY]) | (idle < mix.needs[GPU])
-    shares_mib = np.unique(mix.shares_mib[mix.shares_mib > 0]).tolist() if mix.shares_mib.any() else []
-    if not (len(rests) or shares_mib):  # no task shares a GPU
-        return free[GPU] * THOUSANDTHS * (short @ mix.weights)  # type: ignore[no-any-return]
-    parts = rests * THOUSANDTHS // np.maximum(memory, 1)
-    unused = np.broadcast_to(parts.sum(axis=0)[:, None], short.shape).copy()
-    for share_mib in shares_mib:
-        fits = (rests >= share_mib).any(axis=0) | ((free[GPU] > 0) & (memory >= share_mib))
-        mine = mix.shares_mib == share_mib
-        short[:, mine] |= ~fits[:, None]
-        unused[:, mine] = np.where(rests < share_mib, parts, 0).sum(axis=0)[:, None]
-    return np.where(short, idle * THOUSANDTHS + parts.sum(axis=0)[:, None], unused) @ mix.weights
 
 
 def as_key(name: str, fitness: Fitness) -> Key:

@@ -14,6 +14,7 @@ from argosy.placement.fitness import Candidates
 from argosy.placement.place import place
 from argosy.placement.query import QuerySyntaxError
 from argosy.placement.supply import InstanceRow, Supply
+from tests.placement_cases import check
 
 HUGE = 10**30
 
@@ -245,3 +246,9 @@ def _sequential(room: tuple[int, ...], tasks: int) -> dict[tuple[int, ...], floa
 def test_a_queue_merges_equal_kinds() -> None:
     queue = Queue.of([Batch(1, 1, 0, 5), Batch(2, 1, 0, 1), Batch(1, 1, 0, 7)])
     assert (len(queue.kinds), queue.kind.tolist(), queue.count.tolist()) == (2, [0, 1, 0], [5, 1, 7])
+
+
+def test_instances_with_as_much_free_but_gpus_of_other_memory_are_told_apart_in_the_matrix() -> None:
+    rows = [row(f"i-{memory}", 8, 8, 2, gpu_memory_mib=memory) for memory in (8, 12)]
+    share = Batch(1, 1, 0, 1, gpu_share_mib=5, strategy=("fragmentation",))
+    check(rows, [share, replace(share, gpu_share_mib=8), share], matrix_from=0)

@@ -13,14 +13,14 @@ from argosy.model.runs import Run
 from argosy.model.setbacks import Act
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
-from argosy.placement.candidates import MAX_MIX, Shape, make_mix
+from argosy.placement.candidates import Shape, make_mix
 from argosy.placement.fitness import GPU, Fitness, Mix
 from argosy.placement.strategy import own_functions
 from argosy.placement.supply import Supply
 from argosy.scheduler.supply.roster import PlacementRows, Roster
 from argosy.scheduler.supply.rows import Expectations
 
-_MOST_KEYS = 1_000_000  # one per run, instance with room and shape of task: a pass takes 0.25 s
+_MOST_KEYS = 2_000_000  # one per run, instance with room and distinct share: a pass takes 0.25 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +67,5 @@ def typical_mix(state: State, ready: Sequence[Run], supply: Supply) -> Mix | Non
     waiting = [run.needs for run in ready if run.tasks.counts()[TaskStatus.PENDING]]
     need = np.array([(each.cpu_units, each.memory_mib, each.gpus) for each in waiting], np.int64).reshape(-1, 3, 1)
     fits = (supply.free >= need).all(axis=1) & (supply.total[GPU] > 0)
-    shapes = +shapes
-    return make_mix(shapes) if 0 < np.count_nonzero(fits) * min(len(shapes), MAX_MIX) <= _MOST_KEYS else None
+    mix = make_mix(+shapes)
+    return mix if 0 < np.count_nonzero(fits) * len(np.unique(mix.shares_mib)) <= _MOST_KEYS else None

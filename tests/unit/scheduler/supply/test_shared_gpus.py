@@ -66,8 +66,8 @@ def test_the_typical_tasks_are_those_of_open_runs_where_one_shares_gpus() -> Non
     whole: dict[str, Any] = {"resources": {"vcpus": 1, "memory": 1024, "gpus": 1}}
     assert typical_mix(state_with(submitted(tasks=10, **whole), prepared(**whole)), (), supply) is None
     many = Supply.of([replace(supply.row(0), id=f"i-{number}") for number in range(1_000)])
-    assert typical_mix(cluster(), [the_run(cluster())] * 1_000, many) is not None
-    assert typical_mix(cluster(), [the_run(cluster())] * 1_001, many) is None
+    assert typical_mix(cluster(), [the_run(cluster())] * 2_000, many) is not None
+    assert typical_mix(cluster(), [the_run(cluster())] * 2_001, many) is None
 
 
 def row(state: State) -> InstanceRow:
