@@ -14,14 +14,14 @@ import numpy as np
 
 from argosy.engine.loading import load, records_of
 from argosy.model.attempts import AttemptTable
+from argosy.model.damage import Damage, tried
 from argosy.model.instances import Instance
 from argosy.model.pools import Pool
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import spec_and_terms
 from argosy.model.runs import sort_key
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import Damage, tried
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
 from argosy.spec.earlier_versions import current

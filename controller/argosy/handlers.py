@@ -25,9 +25,9 @@ from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.errors import AWS_ERRORS, FailureKind, classify
 from argosy.aws.wake import AwsWake
 from argosy.engine.report import TickReport
+from argosy.model.damage import UNREADABLE
 from argosy.model.entrances import alias_in
 from argosy.model.policy import Policy
-from argosy.model.stored.damage import UNREADABLE
 from argosy.ports import Caller, Identities
 from argosy.settings.settings import Settings
 

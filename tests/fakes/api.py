@@ -11,9 +11,9 @@ from argosy.engine.intake import event_of
 from argosy.lifecycle.apply import apply
 from argosy.model import inbox
 from argosy.model.attempts import AttemptKey
+from argosy.model.costs import Costs, market_of
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.journal.commit import documents_of_commit
-from argosy.model.money.costs import Costs, market_of
 from argosy.model.pools import Pool
 from argosy.model.resources import Resources
 from argosy.model.runs import Failure, RunStatus

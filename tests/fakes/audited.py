@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.engine.own_faults import OwnFailure
 from argosy.model.inbox import INBOX, RetryRequest, retry_key, to_bytes
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 from tests.fakes.trials import SMALL_JOB
 from tests.harness.simulation.audit.facts import TrialResults, Violation
 from tests.harness.simulation.plan import TrialPlan

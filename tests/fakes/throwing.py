@@ -14,10 +14,10 @@ from typing import Any
 import argosy
 from argosy.engine.tick import Engine
 from argosy.model.attempts import AttemptStatus
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskTable
 
 About = Callable[[Mapping[str, Any]], bool]

@@ -15,9 +15,9 @@ from pathlib import Path
 from argosy.aws import sqs
 from argosy.lifecycle.apply import apply
 from argosy.messages.eventbridge import PoisonMessage, to_event
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from argosy.placement import query
 from argosy.placement.query_tokens import OPERATORS, SUBJECTS
 from argosy.placement.supply import InstanceRow, Supply

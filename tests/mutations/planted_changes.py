@@ -10,9 +10,9 @@ import numpy as np
 from argosy.aws import manifest
 from argosy.lifecycle import revival, user_requests
 from argosy.model.inbox import RetryRequest
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskTable
 from tests.harness.simulation.plan import TrialPlan
 from tests.mutations.catalogue import RETRY, Patch, planned, planted, scenario

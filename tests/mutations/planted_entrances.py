@@ -10,11 +10,11 @@ from argosy.api import requests
 from argosy.api.access import entrance, identity
 from argosy.api.runs import submission
 from argosy.lifecycle import apply
+from argosy.model import sharers
 from argosy.model.entrances import queue_of
 from argosy.model.inbox import CancelRequest
 from argosy.model.runs import Run
-from argosy.model.shares import sharers
-from argosy.model.shares.sharers import queue_of_run
+from argosy.model.sharers import queue_of_run
 from argosy.model.shares.sharing import ShareQueue
 from argosy.model.signed_requests import SignedFor
 from argosy.model.state import State

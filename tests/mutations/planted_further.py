@@ -16,13 +16,13 @@ from argosy.lifecycle import apply as apply_module
 from argosy.lifecycle import attempts, begin, hosts, quarantine, revival
 from argosy.market import release
 from argosy.messages import eventbridge, fleet_faults
+from argosy.model import columns
 from argosy.model.attempts import StopCause
 from argosy.model.events import LaunchDisproved
 from argosy.model.instances import Instance, InstanceStatus
 from argosy.model.pools import Pool
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored import columns
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.buying import orders
 from argosy.scheduler.supply import roster

@@ -11,8 +11,8 @@ from argosy.lifecycle import cluster_history
 from argosy.model.journal import capacity, tasks
 from argosy.model.journal import tasks as ranges_module
 from argosy.model.journal.items import CHANGES, JournalItem, Place
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
-from argosy.model.stored.run_record import RunRecord
 from argosy.ports import AlreadyExists
 from tests.fakes.api import Desk
 from tests.mutations.catalogue import Patch, planted, scenario

@@ -8,8 +8,8 @@ from typing import Any
 from argosy.lifecycle import targets as lifecycle_targets
 from argosy.model.actions import Action, RegisterTargets
 from argosy.model.attempts import AttemptStatus
+from argosy.model.live_tasks import PlacedTask
 from argosy.model.moment import Moment
-from argosy.model.services.live_tasks import PlacedTask
 from argosy.model.services.targets import TargetEntry
 from argosy.model.state import State
 from argosy.scheduler.services import environments, targets

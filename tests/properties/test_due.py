@@ -12,10 +12,10 @@ import pytest
 
 from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.apply import pass_time
+from argosy.model.columns import ChangedIds
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.state import State
-from argosy.model.stored.columns import ChangedIds
 from argosy.scheduler.decide import decide
 from argosy.scheduler.due import next_due
 from tests.harness.simulation.faults import kinds_of

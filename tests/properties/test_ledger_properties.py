@@ -16,10 +16,10 @@ from argosy.lifecycle.begin import begin
 from argosy.lifecycle.charges import count_on
 from argosy.model.actions import Launch, StopAttempt, YieldInstance
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.costs import NO_RUN, Costs, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, LaunchAccepted, RunCancelled, RunClosed
 from argosy.model.inbox import CancelRequest
 from argosy.model.instances import Instance
-from argosy.model.money.costs import NO_RUN, Costs, costs_of, market_of, split, summed
 from argosy.model.money.ledger import not_charged, running_on, usd_not_charged
 from argosy.model.money.reserve import LEAST_LEFT, Reserves, new_holding
 from argosy.model.policy import Policy

@@ -16,9 +16,9 @@ from argosy.aws.sqs import parse
 from argosy.lifecycle.apply import apply
 from argosy.messages.eventbridge import MESSAGE_KINDS, PoisonMessage, to_event
 from argosy.model.events import TaskSeen
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import (
     NOW,
     POLICY,

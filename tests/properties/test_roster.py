@@ -30,11 +30,11 @@ from argosy.model.inbox import (
     UpdateRequest,
 )
 from argosy.model.pools import OrderAnswered, ReservationSeen
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.state import State
 from argosy.model.stored.documents import changed, committed
-from argosy.model.stored.run_record import RunRecord
 from argosy.scheduler.decide import decide
 from argosy.scheduler.supply.roster import Roster
 from argosy.spec.parse import parse_spec, to_json

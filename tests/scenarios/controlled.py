@@ -26,8 +26,8 @@ from argosy.model import inbox
 from argosy.model.inbox import CancelRequest, RetryRequest, SharingRequest
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
-from argosy.model.stored.run_record import RunRecord
 from argosy.ports import Message, StaleState
 from tests.builders import CELL, RUN_ID, MemoryStore, spec, submit_request
 from tests.fakes.aws import DEPLOYMENT, ScriptedClient, refusal

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.api import reading
 from argosy.emulator.ec2.service import Ec2Instance
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 from tests.builders import RUN_ID, whole
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.virtual_task import TaskBehaviour

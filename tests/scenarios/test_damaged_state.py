@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.api.actions import Api
+from argosy.model.damage import UnreadableState
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.stored import documents
-from argosy.model.stored.damage import UnreadableState
 from argosy.model.tasks import TaskStatus
 from tests.builders import CELL, RUN_ID
 from tests.fakes.aws import refusal

@@ -31,8 +31,8 @@ LEFT_OUT = {
     "aws.shielding.shielded": "it is the guard around an action",
     "engine.tick.Engine._take": "it is the guard around a fact",
     "engine.own_faults.Exclusions.refuses": "it is the guard around a request",
-    "model.stored.columns.ColumnTable.committed": "it empties two members after the commit, and reads no run",
-    "model.stored.run_record.RunRecord.to_json": "without it nothing can be stored of a run, even that it is suspended",
+    "model.columns.ColumnTable.committed": "it empties two members after the commit, and reads no run",
+    "model.run_record.RunRecord.to_json": "without it nothing can be stored of a run, even that it is suspended",
     "model.runs.sort_key": "the same",
 }
 # For these the fault has to end before the run can be cancelled.

@@ -8,9 +8,9 @@ import pytest
 
 from argosy.api.environments.views import endpoints
 from argosy.model.attempts import TaskHealth
+from argosy.model.run_record import RunRecord
 from argosy.model.services.environments import DeploymentStatus
 from argosy.model.services.ports import unpacked
-from argosy.model.stored.run_record import RunRecord
 from argosy.spec.parse import parse_spec, to_json
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from argosy.api.runs import costs
-from argosy.model.money.costs import Costs, summed
+from argosy.model.costs import Costs, summed
 from tests.builders import RUN_ID, whole
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.virtual_task import TaskBehaviour

@@ -10,8 +10,8 @@ import pytest
 
 from argosy.model.events import RebalanceAdvised
 from argosy.model.inbox import REFUSED
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from tests.fakes.throwing import Planted, any_of, functions_of, named, names_run, throwing
 from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled

@@ -34,7 +34,7 @@ def finish_the_other(cluster: Controlled) -> None:
     assert cluster.record(OTHER).status == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("name", ["lifecycle.revival._change", "model.stored.run_record.RunRecord.to_run"])
+@pytest.mark.parametrize("name", ["lifecycle.revival._change", "model.run_record.RunRecord.to_run"])
 def test_a_retry_at_which_the_code_fails_is_refused_and_can_be_asked_for_again(name: str) -> None:
     cluster = with_a_cancelled_run()
     cluster.retry(VICTIM, cancelled=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.money.costs import Costs, summed
+from argosy.model.costs import Costs, summed
 from tests.builders import RUN_ID
 from tests.harness.simulation.world.deployed_fleets import Bill
 from tests.harness.simulation.world.virtual_task import TaskBehaviour

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from argosy.model.attempts import AttemptStatus
+from argosy.model.costs import Costs
 from argosy.model.journal.commit import documents_of_commit
-from argosy.model.money.costs import Costs
 from argosy.model.resources import Resources
 from argosy.model.setbacks import Act, Setback, Subject
 from argosy.model.state import State

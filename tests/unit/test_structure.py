@@ -23,6 +23,7 @@ from tests.structure import (
     lowered,
     modules,
     participles,
+    perhaps_imported,
     rows,
     short_modules,
     small_modules_of_one_importer,
@@ -128,6 +129,13 @@ def test_an_import_for_type_checkers_or_inside_a_function_closes_a_circle_too(tm
 def test_a_class_name_that_two_modules_define_is_seen(tmp_path: Path) -> None:
     found = planted(tmp_path, one="class Plan: ...", two="def f():\n    class Plan: ...", three="class Other: ...")
     assert doubled_classes(found) == {"Plan": ["planted.one", "planted.two"]}
+
+
+def test_rooms_of_the_model_import_each_other_one_way_only() -> None:
+    found = {name: module for name, module in modules().items() if name.startswith("argosy.model.")}
+    needs = [(name, each) for name, module in found.items() for each in perhaps_imported(module, found.keys())]
+    rooms = {(name.split(".")[2], each.split(".")[2]) for name, each in needs}
+    assert [(a, b) for a, b in sorted(rooms) if a < b and (b, a) in rooms] == []
 
 
 def test_a_class_that_is_called_by_a_participle_alone_is_seen(tmp_path: Path) -> None:

@@ -16,16 +16,16 @@ from typing import Any
 
 from argosy.engine.loading import records_of
 from argosy.model import ended_attempts, inbox
+from argosy.model.damage import FAULTS
 from argosy.model.history_parts import ROWS_PER_PART
 from argosy.model.inbox import CancelRequest, RetryRequest, SubmitRequest
+from argosy.model.packing import Unreadable
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms, spec_and_terms
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
-from argosy.model.stored.packing import Unreadable
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskTable
 from argosy.ports import Key, Store
 from argosy.spec.earlier_versions import current, request_from

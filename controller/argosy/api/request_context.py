@@ -14,9 +14,9 @@ from argosy.api.refusals import not_found, throttled
 from argosy.engine.loading import load
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.schedules.record import Schedule
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.ports import Identities, ItemsUnreadable, ObjectReader, ScheduleClock, StaleState, Store, Wake
 from argosy.spec.fields import Strict
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from argosy.model.arns import task_arn
+from argosy.model.costs import Costs, summed
 from argosy.model.instances import Purchase
-from argosy.model.money.costs import Costs, summed
 from argosy.model.program_versions import ProgramVersion
 from argosy.model.purchases import PurchaseStance
 from argosy.model.resources import CPU_UNITS_PER_VCPU
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus, TaskTable
 
 JSON = dict[str, Any]

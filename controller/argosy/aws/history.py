@@ -15,9 +15,9 @@ from argosy.model import ended_attempts
 from argosy.model.ended_attempts import EndedAttempts
 from argosy.model.events import HistoryPartWritten
 from argosy.model.history_parts import HistoryPart, instance_facts, to_npz
+from argosy.model.packing import Unreadable
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.packing import Unreadable
 
 log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from argosy.engine.steps import Fact
 from argosy.lifecycle.dependencies import pack_statuses
 from argosy.model import inbox
 from argosy.model.actions import Action
+from argosy.model.damage import FAULTS
 from argosy.model.events import (
     ClusterScaled,
     DependencyEnded,
@@ -30,11 +31,10 @@ from argosy.model.events import (
 )
 from argosy.model.host_care import DrainAsked, DrainRequest
 from argosy.model.open_ends import OpenEnds
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Message, Store, Switches
 from argosy.recording.recorder import TickRecord

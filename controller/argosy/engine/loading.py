@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from argosy.model.damage import FAULTS
 from argosy.model.events import RunNotResumed, RunResumed
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, sort_key
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.documents import StoredItems
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import reason_of
 from argosy.ports import Key, StaleState, Store
 from argosy.spec.earlier_versions import current

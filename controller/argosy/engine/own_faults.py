@@ -22,10 +22,10 @@ from typing import Any, TypeVar, cast
 
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.arns import name_of
+from argosy.model.damage import FAULTS, NewerFormat, OlderFormat, UnreadableState
 from argosy.model.events import Event, TaskSeen
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
-from argosy.model.stored.damage import FAULTS, NewerFormat, OlderFormat, UnreadableState
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import SURVIVED_S, Suspension, reason_of
 from argosy.ports import StaleState
 

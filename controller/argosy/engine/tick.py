@@ -24,6 +24,7 @@ from argosy.lifecycle.suspension import refuse
 from argosy.messages.eventbridge import PoisonMessage, to_event
 from argosy.model import inbox
 from argosy.model.actions import Action, Inside
+from argosy.model.damage import FAULTS
 from argosy.model.events import ActionFailed, Event, Observed, RunResumed
 from argosy.model.instance_types import InstanceType
 from argosy.model.journal.commit import documents_of_commit
@@ -31,7 +32,6 @@ from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.documents import Documents
 from argosy.model.suspensions import reason_of
 from argosy.placement.custom import OwnFunctions

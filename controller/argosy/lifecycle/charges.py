@@ -11,12 +11,12 @@ import copy
 from collections.abc import Mapping
 from dataclasses import replace
 
+from argosy.model.costs import NO_RUN, Costs, TimeSpent, Work, costs_of, market_of, split
 from argosy.model.instances import Instance
-from argosy.model.money.costs import NO_RUN, Costs, TimeSpent, Work, costs_of, market_of, split
 from argosy.model.money.ledger import running_on, running_work
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 
 MOST_MARKETS = 300  # rows of a run's ledger: its record is one item of at most 400 KB
 OTHER_MARKETS = "(other pools)"

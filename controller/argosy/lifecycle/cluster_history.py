@@ -18,8 +18,7 @@ from argosy.model.cluster_history import (
     PoolCount,
 )
 from argosy.model.instances import Instance, InstanceStatus, Purchase
-from argosy.model.journal.capacity import PoolFacts
-from argosy.model.pools import Pool
+from argosy.model.pools import Pool, PoolFacts
 from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

@@ -8,10 +8,10 @@ from argosy.model.arns import family_of
 from argosy.model.events import RunNotPrepared, RunPrepared
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
 from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 
 QUEUE_PAUSE_S = 10.0  # a registration that waits for its turn: the next try checks again whether the definition exists
 MOST_UNUSED = 500  # in the root of the state, which stays a small item: the longest unused is forgotten first

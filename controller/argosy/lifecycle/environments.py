@@ -6,6 +6,7 @@ import numpy as np
 
 from argosy.model.actions import NoteDeployment, SetSlots
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.services.environments import (
     MOST_DEPLOYMENTS,
@@ -16,7 +17,6 @@ from argosy.model.services.environments import (
     ServiceDeployment,
 )
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 
 

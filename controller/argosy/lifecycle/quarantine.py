@@ -16,13 +16,13 @@ import numpy as np
 from argosy.lifecycle import definitions
 from argosy.lifecycle.accounts import Account, AttemptEnd, charge_infrastructure, end_attempt
 from argosy.model.attempts import StopCause
+from argosy.model.damage import Damage
 from argosy.model.events import TaskSeen
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus, sort_key
 from argosy.model.state import State
-from argosy.model.stored.damage import Damage
 from argosy.model.stored.documents import DAMAGED
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 
 MOST_KEPT_BYTES = 399_000  # most bytes of a record: the capacity of an item without its key

@@ -8,8 +8,8 @@ from argosy.lifecycle import charges, services
 from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.model.actions import NoteHeld, StopAttempt, YieldInstance
 from argosy.model.attempts import since_checkpoint_s
+from argosy.model.costs import Work
 from argosy.model.instances import Instance
-from argosy.model.money.costs import Work
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

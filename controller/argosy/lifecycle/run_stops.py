@@ -7,10 +7,10 @@ from typing import NamedTuple
 from argosy.lifecycle import charges
 from argosy.lifecycle.accounts import end_attempt
 from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.costs import Work
 from argosy.model.exit_codes import explained
 from argosy.model.failure_texts import FailuresRead, differ
 from argosy.model.inbox import CancelTasksRequest
-from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.state import State

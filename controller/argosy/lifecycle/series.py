@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from argosy.model.money.costs import Costs, summed
+from argosy.model.costs import Costs, summed
 from argosy.model.money.ledger import not_charged
 from argosy.model.policy import Policy
 from argosy.model.runs import Run

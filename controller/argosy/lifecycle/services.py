@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from argosy.lifecycle.accounts import Account, AttemptEnd, host_was_lost
 from argosy.model.arns import name_of
 from argosy.model.attempts import StopCause, TaskHealth
+from argosy.model.costs import Work
 from argosy.model.events import TaskSeen
-from argosy.model.money.costs import Work
 from argosy.model.runs import Run
 from argosy.model.services.environments import CALM_S, Environment
 from argosy.model.services.ports import packed

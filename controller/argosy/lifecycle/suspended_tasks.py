@@ -19,8 +19,8 @@ from argosy.lifecycle import charges, history
 from argosy.lifecycle.accounts import note_idle
 from argosy.model.arns import cell_of, name_of, task_arn
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
+from argosy.model.costs import Work
 from argosy.model.events import Observed, TaskSeen
-from argosy.model.money.costs import Work
 from argosy.model.money.ledger import usd_not_charged
 from argosy.model.policy import Policy
 from argosy.model.state import State

@@ -15,9 +15,9 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.events import Event, RunNotResumed, RunResumed
 from argosy.model.inbox import Request, SubmitRequest
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import MAX_REASON, MOST_S, Suspension, pause_s, reason_of
 
 GIVEN_UP = "given up: the controller {}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argosy.lifecycle.setbacks import carried_out
 from argosy.model.actions import DeregisterTargets, RegisterTargets
 from argosy.model.attempts import StopCause
-from argosy.model.services.live_tasks import places_of
+from argosy.model.live_tasks import places_of
 from argosy.model.services.targets import TargetEntry, TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import MAX_REASON, Act, Subject
 from argosy.model.state import State

@@ -11,8 +11,8 @@ from argosy.model.inbox import ScaleRequest, SharingRequest, UpdateRequest
 from argosy.model.pools import NO_FLOOR, Floor
 from argosy.model.purchases import PurchaseStance
 from argosy.model.runs import Run
+from argosy.model.sharers import live_by_number, taken_by_sharer
 from argosy.model.shares.recent_use import RecentUse
-from argosy.model.shares.sharers import live_by_number, taken_by_sharer
 from argosy.model.state import State
 
 

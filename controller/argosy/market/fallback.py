@@ -14,9 +14,9 @@ from dataclasses import replace
 from argosy.market.offers import tasks_in
 from argosy.market.on_demand import is_ever_available
 from argosy.market.progress import Progress, progress_of, stance_of
+from argosy.model.costs import Work
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
-from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.purchases import PurchaseChoice, PurchaseStance
 from argosy.model.runs import Run

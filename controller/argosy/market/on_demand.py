@@ -15,7 +15,7 @@ from argosy.model.instances import Instance, Purchase
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
 from argosy.model.runs import Run
-from argosy.model.shares.sharers import queue_of_run
+from argosy.model.sharers import queue_of_run
 from argosy.model.state import State
 
 _QuotaKey = tuple[str, str]  # cell, key of the quota family

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from argosy.model.stored.columns import ColumnTable, TouchOrder
+from argosy.model.columns import ColumnTable, TouchOrder
 
 LAUNCH_VARIABLE = "ARGOSY_LAUNCH"  # in a task's environment, the launch number: internal, not promised to tasks
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.stored import packing
+from argosy.model import packing
 from argosy.model.tasks import NO_EXIT_CODE
 
 Columns = dict[str, NDArray[Any]]

@@ -45,6 +45,17 @@ class GpuDevice(NamedTuple):
     total_mib: int = 0  # 0 = ECS does not say
 
 
+class InstanceFacts(NamedTuple):
+    """The facts of one of our instances in the journal."""
+
+    status: InstanceStatus
+    is_connected: bool
+    interrupted_at: float
+    rebalance_at: float
+    cordon: str
+    paused_until: float
+
+
 @dataclass(slots=True)
 class Instance:
     """One EC2 instance. Times are epoch seconds, 0 = not yet."""
@@ -153,6 +164,10 @@ class Instance:
         replacement."""
         leaving = self.status in (InstanceStatus.GONE, InstanceStatus.RELEASING)
         return self.owned and not (leaving or self.interrupted_at or self.absent_since)
+
+    def facts(self) -> InstanceFacts:
+        warnings = self.interrupted_at, self.rebalance_at
+        return InstanceFacts(self.status, self.agent_connected, *warnings, self.cordon, self.paused_until)
 
     def billed_s(self, now: float) -> float:
         """Seconds for which it is billed; never less than what is already charged."""

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.attempts import AttemptStatus
+from argosy.model.columns import ColumnTable
+from argosy.model.costs import Work
 from argosy.model.instances import Instance, InstanceStatus
-from argosy.model.money.costs import Work
 from argosy.model.runs import Run
 from argosy.model.services.environments import Environment
 from argosy.model.state import State
-from argosy.model.stored.columns import ColumnTable
 
 REGISTERED = (InstanceStatus.ACTIVE, InstanceStatus.DRAINING)
 _IS_UNSENT = np.isin(np.arange(256), (AttemptStatus.INTENT, AttemptStatus.IN_DOUBT))  # by the number of a status

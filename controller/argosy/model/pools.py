@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from argosy.model.instance_types import InstanceType
-from argosy.model.instances import Purchase, pool_key
+from argosy.model.instances import Instance, InstanceFacts, Purchase, pool_key
 from argosy.model.resources import NOTHING, Resources
 from argosy.model.run_terms import Port
 
@@ -23,6 +23,17 @@ class SpotRecord(NamedTuple):
 
     interruptions: float
     instance_hours: float
+
+
+class PoolFacts(NamedTuple):
+    """The facts of a pool in the journal."""
+
+    spot_target: int
+    on_demand_target: int
+    on_demand_order: int
+    short_until: float
+    short_reason: str
+    closed: str
 
 
 @dataclass(slots=True)
@@ -114,6 +125,11 @@ class Pool:
     def confirmed(self) -> bool:
         """Whether EC2 is known to have the spot target."""
         return self.spot_target == self.confirmed_spot
+
+    def facts(self) -> PoolFacts:
+        short_until = max(self.short_until, self.on_demand_short_until)
+        targets = self.spot_target, self.on_demand_target, self.on_demand_order
+        return PoolFacts(*targets, short_until, self.short_reason, self.closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,3 +294,28 @@ class Floor:
 
 
 NO_FLOOR = Floor()
+
+
+@dataclass(slots=True)
+class LastCommit:
+    """Instances, pools, the last order and the floor as last committed."""
+
+    instances: dict[str, InstanceFacts] = field(default_factory=dict)  # by EC2 id, our instances
+    pools: dict[str, PoolFacts] = field(default_factory=dict)  # by Pool.key
+    ordered_at: float = 0.0
+    floor: FloorFacts = field(default_factory=NO_FLOOR.facts)
+
+    def note_instances(self, instances: Mapping[str, Instance], changed: Iterable[str]) -> None:
+        """Record the present facts as committed. changed: the instances that may differ from the facts here."""
+        for name in changed:
+            instance = instances.get(name)
+            if instance is not None and instance.owned:
+                self.instances[name] = instance.facts()
+            else:
+                self.instances.pop(name, None)
+
+    def note_orders(self, pools: Mapping[str, Pool], order: OrderNote, floor: Floor) -> None:
+        """Record the present facts as committed."""
+        self.pools = {key: pool.facts() for key, pool in pools.items()}
+        self.ordered_at = order.at
+        self.floor = floor.facts()

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from argosy.model.costs import Costs
 from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance
-from argosy.model.money.costs import Costs
 from argosy.model.program_versions import ProgramVersion, submitted_version
 from argosy.model.purchases import INITIAL_CHOICE, PurchaseChoice
 from argosy.model.resources import NOTHING, Resources

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.stored import packing
+from argosy.model import packing
 
 MOST_SAMPLES = 240
 SHORTEST_S = 2.0

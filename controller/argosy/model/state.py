@@ -10,24 +10,23 @@ from typing import Any
 from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey, AttemptTable
 from argosy.model.cluster_history import ClusterSample, PlacedOrder
+from argosy.model.columns import ChangedIds
+from argosy.model.costs import Costs
+from argosy.model.damage import Losses
 from argosy.model.ended_attempts import BYTES_PER_ROW, ROWS_PER_ITEM, EndedAttempt
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance, Purchase, pool_key
-from argosy.model.journal.capacity import LastCommit
-from argosy.model.money.costs import Costs
 from argosy.model.open_ends import OpenEnds
 from argosy.model.policy import Policy
-from argosy.model.pools import NO_FLOOR, Floor, OrderNote, Pool
+from argosy.model.pools import NO_FLOOR, Floor, LastCommit, OrderNote, Pool
 from argosy.model.readings import Readings
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.series import SERIES_BYTES
 from argosy.model.services.environments import Environment
 from argosy.model.setbacks import LASTING, MAX_SETBACKS_STORED, Act, Setback, Subject
 from argosy.model.shares.sharing import Sharing
-from argosy.model.stored.columns import ChangedIds
-from argosy.model.stored.damage import Losses
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskStatus
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S, GROWTH = 60.0, 3600.0, 4.0
 MOST_S = 86_400.0  # a run at which the controller fails for this long is given up

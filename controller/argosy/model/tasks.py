@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.stored.columns import ColumnTable
+from argosy.model.columns import ColumnTable
 
 
 class TaskStatus(IntEnum):

@@ -21,10 +21,10 @@ from argosy.model.instances import LEAST_BILLED_S, Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import Offer, as_registered
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.placement.arrays import AnyArray
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Candidates, Fitness

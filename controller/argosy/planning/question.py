@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from argosy.lifecycle.apply import apply
 from argosy.model import events
+from argosy.model.columns import ChangedIds
 from argosy.model.inbox import SubmitRequest
 from argosy.model.moment import Moment
 from argosy.model.pools import not_seen_yet
@@ -14,7 +15,6 @@ from argosy.model.resources import Resources
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.columns import ChangedIds
 from argosy.planning.forecast import Forecast, Seconds, forecast, pull_seconds
 
 PLANNED = "plan-000000-000000-plan"  # the id of the run that is never stored

@@ -15,12 +15,12 @@ from pydantic import TypeAdapter
 
 from argosy.model import events, inbox
 from argosy.model.actions import Action
+from argosy.model.damage import FAULTS
 from argosy.model.events import Event
 from argosy.model.host_care import DrainAsked
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
-from argosy.model.stored.run_record import RunRecord
 from argosy.spec.earlier_versions import current, request_from
 
 _KINDS = {kind.__name__: kind for kind in get_args(Event)}

@@ -19,11 +19,11 @@ from argosy.market.floors import least_sizes, missing
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.history_parts import FOLDED_AFTER_S
 from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.live_tasks import all_are_well
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.services.environments import CALM_S, Environment
-from argosy.model.services.live_tasks import all_are_well
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.placement.place import place

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.model import inbox
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import Request
 from argosy.model.run_terms import TERMS, RunTerms
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
 
 
 def request_from(body: bytes) -> Request:

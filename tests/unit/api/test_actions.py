@@ -10,9 +10,9 @@ from argosy.api.reading import cancel_pointer
 from argosy.api.refusals import envelope_of_error
 from argosy.api.requests import page_token
 from argosy.model import inbox
+from argosy.model.damage import UnreadableState
 from argosy.model.runs import RunStatus
 from argosy.model.stored import documents
-from argosy.model.stored.damage import UnreadableState
 from argosy.model.tasks import TaskStatus
 from argosy.ports import Key
 from tests.builders import NOW

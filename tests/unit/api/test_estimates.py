@@ -8,9 +8,9 @@ import pytest
 
 from argosy.api.runs.costs import estimates
 from argosy.catalogue.lookup import image_gb, log_gb_per_attempt
-from argosy.model.money.costs import Costs
+from argosy.model.costs import Costs
 from argosy.model.resources import Resources
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 from tests.builders import RUN_ID
 
 HOME, AWAY = "us-east-1", "eu-west-1"

@@ -17,8 +17,8 @@ from argosy.model.cluster_history import PlacedOrder
 from argosy.model.ended_attempts import EndedAttempt, Outcome, pack
 from argosy.model.events import LaunchAccepted
 from argosy.model.history_parts import instance_facts
+from argosy.model.run_record import RunRecord
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import (
     NOW,
     POLICY,

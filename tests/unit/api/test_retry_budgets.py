@@ -15,8 +15,8 @@ from argosy.lifecycle.apply import apply
 from argosy.lifecycle.revival import revive
 from argosy.model import inbox
 from argosy.model.actions import CapRun, HaltRun
+from argosy.model.costs import Costs
 from argosy.model.events import RunRetried
-from argosy.model.money.costs import Costs
 from argosy.model.pools import Pool
 from argosy.model.resources import NOTHING
 from argosy.model.runs import RunStatus

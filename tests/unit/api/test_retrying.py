@@ -14,12 +14,12 @@ from argosy.engine.loading import load_run
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.suspension import suspend
 from argosy.model import inbox
+from argosy.model.costs import Costs
 from argosy.model.events import RunRetried
 from argosy.model.inbox import RetryRequest
-from argosy.model.money.costs import Costs
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.ports import AlreadyExists, Key
 from tests.builders import NOW, POLICY

@@ -13,9 +13,9 @@ from argosy import layout
 from argosy.api.runs.submission import REQUEST_LIMIT, new_run_id
 from argosy.api.views import iso
 from argosy.model import inbox
+from argosy.model.damage import NewerFormat
 from argosy.model.resources import Resources
 from argosy.model.stored import documents
-from argosy.model.stored.damage import NewerFormat
 from argosy.ports import Key
 from tests.builders import NOW
 from tests.fakes.api import SPEC, Desk, error_of

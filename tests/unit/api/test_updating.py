@@ -11,11 +11,11 @@ from argosy.api.admission.specs import check_spec
 from argosy.engine.loading import load, load_run
 from argosy.lifecycle.suspension import suspend
 from argosy.model import inbox
+from argosy.model.costs import Costs
 from argosy.model.inbox import UpdateRequest
-from argosy.model.money.costs import Costs
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from argosy.spec.parse import parse_spec, to_json
 from argosy.spec.terms import changed_form
 from tests.builders import NOW

@@ -25,8 +25,8 @@ from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptKey
 from argosy.model.policy import Policy
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import CELL, NOW, RUN_ID, instance_id, prepared, state_with, submitted
 from tests.fakes.aws import DEPLOYMENT
 

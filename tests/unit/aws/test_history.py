@@ -23,10 +23,10 @@ from argosy.model.actions import CloseRun, FoldHistory
 from argosy.model.ended_attempts import EndedAttempt, Outcome, from_rows, pack
 from argosy.model.events import Event, HistoryPartWritten, NotCarriedOut, RunClosed
 from argosy.model.history_parts import FOLDED_AFTER_S, ROWS_PER_PART, HistoryPart, NoPart, from_npz, to_npz
+from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.ports import ItemsUnreadable
 from argosy.scheduler.upkeep import upkeep

@@ -19,8 +19,8 @@ from argosy.aws.markers import remove_former_failure
 from argosy.aws.results import Results
 from argosy.client.results.manifest import Manifest
 from argosy.model.actions import CloseRun, VerifyResult
+from argosy.model.costs import Costs
 from argosy.model.events import ManifestPartWritten, NotCarriedOut, ResultSeen, RunClosed
-from argosy.model.money.costs import Costs
 from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

@@ -17,10 +17,10 @@ from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.charges import close_run
 from argosy.model.actions import Action, CloseRun, Launch, ResolveLaunches, VerifyResult
 from argosy.model.attempts import AttemptKey, AttemptStatus
+from argosy.model.costs import Costs
 from argosy.model.events import Event, HostStateChanged, InterruptionWarned, LaunchAccepted, LaunchInDoubt, Observed
 from argosy.model.instances import Instance
 from argosy.model.journal.commit import documents_of_commit
-from argosy.model.money.costs import Costs
 from argosy.model.resources import Resources
 from argosy.model.state import State
 from argosy.model.stored import documents

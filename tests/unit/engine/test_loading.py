@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from argosy.engine.loading import load
+from argosy.model.damage import Damage
 from argosy.model.events import RunSubmitted
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import Damage
 from argosy.model.tasks import TaskStatus
 from tests.builders import NOW, MemoryStore, prepared, spec, state_with, submit_request, told
 

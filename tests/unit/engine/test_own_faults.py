@@ -14,12 +14,12 @@ from argosy.engine.tick import SEARCH_S, Engine
 from argosy.lifecycle.suspension import refuse
 from argosy.model import inbox
 from argosy.model.events import Event, LaunchMissed, NotCarriedOut, RebalanceAdvised, RunResumed
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.documents import RUNS, run_partition
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import SURVIVED_S, Suspension
 from tests.builders import (
     NOW,

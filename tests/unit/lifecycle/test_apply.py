@@ -17,11 +17,11 @@ from argosy.model.events import (
     TasksCancelled,
 )
 from argosy.model.inbox import CancelRequest, CancelTasksRequest
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored.documents import decode, encode
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.upkeep import upkeep
 from tests.builders import (

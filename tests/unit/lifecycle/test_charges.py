@@ -10,14 +10,14 @@ from argosy.lifecycle.begin import begin
 from argosy.lifecycle.charges import MOST_MARKETS, OTHER_MARKETS, close_run, count_on
 from argosy.model.actions import Claim, Launch
 from argosy.model.attempts import AttemptKey
+from argosy.model.costs import Costs, TimeSpent, costs_of, market_of, split, summed
 from argosy.model.events import HostStateChanged, InterruptionWarned, ResultSeen, RunClosed
 from argosy.model.instances import Instance, Purchase
-from argosy.model.money.costs import Costs, TimeSpent, costs_of, market_of, split, summed
 from argosy.model.money.ledger import not_charged
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     CELL,

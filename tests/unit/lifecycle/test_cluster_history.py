@@ -22,11 +22,11 @@ from argosy.model.events import HostStateChanged, InterruptionWarned
 from argosy.model.instances import InstanceStatus
 from argosy.model.journal.commit import documents_of_commit
 from argosy.model.pools import OrderAnswered, OrderNote, Pool
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.state import State
 from argosy.model.stored import documents
 from argosy.model.stored.documents import Documents
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import (
     NOW,
     POLICY,

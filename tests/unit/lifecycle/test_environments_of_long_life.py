@@ -16,10 +16,10 @@ from argosy.lifecycle.accounts import Account, AttemptEnd
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.actions import ForgetEnvironment, Launch, NoteDeployment
 from argosy.model.attempts import StopCause
+from argosy.model.costs import Work
 from argosy.model.failure_groups import note_failure
 from argosy.model.inbox import EnvironmentRequest
 from argosy.model.journal.commit import documents_of_commit
-from argosy.model.money.costs import Work
 from argosy.model.runs import Run
 from argosy.model.services.environments import MOST_REVISIONS, DeploymentStatus, Environment
 from argosy.model.state import State

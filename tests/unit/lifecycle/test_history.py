@@ -17,9 +17,9 @@ from argosy.model.events import (
     LaunchRefused,
     ResultSeen,
 )
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import (
     CELL,
     NOW,

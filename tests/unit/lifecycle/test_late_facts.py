@@ -18,14 +18,14 @@ from argosy.messages.eventbridge import MESSAGE_KINDS
 from argosy.model import events, inbox
 from argosy.model.actions import CapRun, CloseRun, Launch, MendState, SetTarget, StopAttempt, StopOrphan, VerifyResult
 from argosy.model.attempts import AttemptKey, AttemptStatus, AttemptTable, StopCause
+from argosy.model.costs import Work
 from argosy.model.inbox import RetryRequest
 from argosy.model.instances import InstanceStatus
-from argosy.model.money.costs import Work
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.ports import StaleState
 from argosy.scheduler.upkeep import upkeep

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from argosy.model.instances import Instance, InstanceStatus
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import MOST_NAMED
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import state_with_instance, the_run
 
 ITEM = 400_000  # bytes that DynamoDB stores

@@ -21,6 +21,7 @@ from argosy.lifecycle.suspension import suspend
 from argosy.model.actions import Launch
 from argosy.model.arns import family_of
 from argosy.model.attempts import AttemptKey
+from argosy.model.damage import UnreadableState
 from argosy.model.events import (
     ActionFailed,
     ClusterScaled,
@@ -68,14 +69,13 @@ from argosy.model.inbox import (
     UpdateRequest,
 )
 from argosy.model.pools import OrderAnswered, ReservationSeen
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import ManifestBound, RunStatus
 from argosy.model.services.ports import PortBinding
 from argosy.model.services.targets import TargetPlace, TargetsDeregistered, TargetsRegistered
 from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import UnreadableState
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import MOST_UNWATCHED
 from argosy.model.tasks import TaskStatus
 from tests.builders import (

@@ -8,9 +8,9 @@ from argosy.lifecycle import revival
 from argosy.model.events import ResultSeen
 from argosy.model.inbox import RetryRequest
 from argosy.model.program_versions import ProgramVersion
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     NOW,

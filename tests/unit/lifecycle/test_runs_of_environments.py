@@ -9,9 +9,9 @@ from argosy.lifecycle.run_stops import give_up
 from argosy.lifecycle.suspension import suspend
 from argosy.model.events import EnvironmentAsked
 from argosy.model.inbox import EnvironmentRequest
+from argosy.model.run_record import RunRecord
 from argosy.model.services.environments import MOST_REVISIONS, Environment
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.spec.parse import parse_spec, to_json
 from tests.builders import NOW, POLICY, SERVICE_SPEC, submit_request
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.api.runs.costs import start_up_view
+from argosy.model.run_record import RunRecord
 from argosy.model.start_ups import MOST_IMAGES, StartUps, image_key, with_image
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import (
     NOW,
     container_instance,

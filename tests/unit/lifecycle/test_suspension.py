@@ -13,6 +13,8 @@ from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.suspension import bare_record, close, resume, suspend
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
+from argosy.model.costs import Work
+from argosy.model.damage import Damage
 from argosy.model.events import (
     HostStateChanged,
     LaunchAccepted,
@@ -25,14 +27,12 @@ from argosy.model.events import (
 from argosy.model.inbox import CancelRequest, RetryRequest
 from argosy.model.instances import Instance
 from argosy.model.invariants import contradictions
-from argosy.model.money.costs import Work
 from argosy.model.open_ends import OpenEnd
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus, sort_key
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import Damage
 from argosy.model.stored.documents import STATE, restore
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import pause_s
 from argosy.scheduler.supply.rows import row_of, uses_by_number
 from tests.builders import (

@@ -10,12 +10,12 @@ from argosy.lifecycle.apply import apply, pass_time
 from argosy.lifecycle.suspension import resume, suspend
 from argosy.model.actions import Launch, StopOrphan
 from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.costs import Work
 from argosy.model.events import ControllerStarted, HostStateChanged, LaunchAccepted, Observed, TaskSeen
-from argosy.model.money.costs import Work
 from argosy.model.resources import NOTHING
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.suspensions import MOST_UNWATCHED
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.upkeep import upkeep

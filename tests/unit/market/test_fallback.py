@@ -16,11 +16,11 @@ from argosy.model.events import PoolShort
 from argosy.model.instances import Purchase
 from argosy.model.policy import VcpuQuota
 from argosy.model.purchases import PurchaseChoice, PurchaseStance
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.decide import decide
 from argosy.scheduler.placing.places import assign

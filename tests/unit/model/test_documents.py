@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from argosy.lifecycle.setbacks import set_back
+from argosy.model.damage import FORMAT, CorruptChunk, NewerFormat, OlderFormat, check_format
 from argosy.model.events import InterruptionWarned, RunClosed
+from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import MAX_SETBACKS_STORED, Act, Subject
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FORMAT, CorruptChunk, NewerFormat, OlderFormat, check_format
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 from tests.builders import (
     NOW,

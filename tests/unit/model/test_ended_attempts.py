@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.model import ended_attempts
+from argosy.model import ended_attempts, packing
 from argosy.model.ended_attempts import ROWS_PER_ITEM, EndedAttempt, EndedAttempts, Outcome
-from argosy.model.stored import packing
 
 AT = 1_800_000_000.0
 TENTHS = st.integers(0, 10**8).map(lambda tenths: AT + tenths / 10)

@@ -13,6 +13,7 @@ from argosy.lifecycle.accounts import end_attempt
 from argosy.lifecycle.suspension import bare_record, suspend
 from argosy.model.actions import Launch, ReviveTasks, SetTarget, Steer, StopAttempt, Terminate
 from argosy.model.attempts import AttemptKey, StopCause
+from argosy.model.damage import Damage
 from argosy.model.events import (
     HostStateChanged,
     InterruptionWarned,
@@ -33,10 +34,9 @@ from argosy.model.journal.lines import LineType
 from argosy.model.journal.tasks import MOST_RANGES, indexes_of
 from argosy.model.pools import OrderNote
 from argosy.model.purchases import PurchaseChoice, PurchaseStance
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import Damage
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.builders import (
     CELL,

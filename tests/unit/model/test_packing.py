@@ -7,9 +7,9 @@ import zlib
 import numpy as np
 import pytest
 
+from argosy.model import packing
 from argosy.model.attempts import AttemptKey, AttemptTable
-from argosy.model.stored import packing
-from argosy.model.stored.damage import CorruptChunk
+from argosy.model.damage import CorruptChunk
 from argosy.model.tasks import TaskStatus, TaskTable
 
 DEFAULTS = {"status": 0, "exit_code": -1, "name": b""}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.model import packing
 from argosy.model.failure_groups import MOST_GROUPS, OTHERS, FailureGroup, note_failure
 from argosy.model.series import MOST_SAMPLES, SERIES_BYTES, SHORTEST_S, Sample, Series
-from argosy.model.stored import packing
 
 AT = 1_800_000_000.0
 

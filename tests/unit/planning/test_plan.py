@@ -12,9 +12,9 @@ from argosy.model.events import PoolShort
 from argosy.model.policy import Policy, SparePlaces
 from argosy.model.pools import ReservationSeen
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.start_ups import StartUps
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.planning.forecast import AFTER_ESTIMATE, AFTER_NOTHING, GUESS_S, Seconds, pulled_s, seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion

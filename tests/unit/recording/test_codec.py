@@ -34,7 +34,7 @@ from argosy.model.inbox import (
     SubmitRequest,
     UpdateRequest,
 )
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.recording.codec import UnknownFact, fact_from_json, fact_to_json
 from argosy.spec.terms import terms_of_form

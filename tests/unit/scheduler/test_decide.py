@@ -40,9 +40,9 @@ from argosy.model.events import (
 )
 from argosy.model.inbox import CancelRequest
 from argosy.model.pools import Floor
+from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.model.wording import hour_and_minute
 from argosy.scheduler.buying.remarks import TAKEN_DOWN

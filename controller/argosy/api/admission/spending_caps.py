@@ -16,6 +16,7 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.lifecycle.apply import apply
 from argosy.lifecycle.revival import revive
 from argosy.market.fallback import purchases
+from argosy.model.damage import FAULTS
 from argosy.model.events import RunRetried
 from argosy.model.inbox import RetryRequest
 from argosy.model.instances import Purchase
@@ -26,7 +27,6 @@ from argosy.model.resources import NOTHING
 from argosy.model.run_terms import RunTerms
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.damage import FAULTS
 from argosy.model.wording import dollars
 from argosy.planning.question import with_run
 from argosy.scheduler.buying.budget import RunBudget, cheapest_offer, paid_seconds, run_budgets

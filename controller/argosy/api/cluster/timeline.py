@@ -22,8 +22,8 @@ from argosy.model.cluster_history import (
     PoolCount,
     key_before,
 )
+from argosy.model.damage import FAULTS
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
 from argosy.ports import Store
 
 JSON = dict[str, Any]

@@ -35,13 +35,13 @@ from argosy.api.runs import costs
 from argosy.api.runs.submission import admitted, new_run_id, stored_form
 from argosy.engine.loading import records_of
 from argosy.model import inbox
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import EnvironmentRequest, SubmitRequest
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import RunTerms
 from argosy.model.services.environments import Environment
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
-from argosy.model.stored.run_record import RunRecord
 from argosy.ports import AlreadyExists, Key
 from argosy.spec.faults import Fault, SpecError
 from argosy.spec.terms import terms_of_form

@@ -7,10 +7,10 @@ from typing import Any
 
 from argosy.api.refusals import conflict, not_found
 from argosy.api.request_context import RequestContext
+from argosy.model.damage import FAULTS
 from argosy.model.run_terms import RunTerms
 from argosy.model.services.environments import DeploymentStatus, Environment, Revision
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
 from argosy.model.stored.environments import ENVIRONMENT, MARK_KEPT_S, environment_from, last_revision_of_deleted
 from argosy.ports import Key
 from argosy.spec.terms import terms_of_form

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from argosy.api.views import iso
 from argosy.model.attempts import AttemptStatus
+from argosy.model.live_tasks import healthy_for
+from argosy.model.run_record import RunRecord
 from argosy.model.services.environments import Environment, Revision, ServiceDeployment
-from argosy.model.services.live_tasks import healthy_for
 from argosy.model.services.ports import TaskPort, unpacked
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 
 JSON = dict[str, Any]

@@ -22,10 +22,10 @@ from argosy.model.attempts import AttemptStatus
 from argosy.model.ended_attempts import TENTHS, EndedAttempt, EndedAttempts, Outcome
 from argosy.model.history_parts import ROWS_PER_PART, NoPart, from_npz
 from argosy.model.instances import Instance
+from argosy.model.packing import Unreadable
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.packing import Unreadable
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import NO_EXIT_CODE
 from argosy.ports import DefinitionReader, ItemsUnreadable, ObjectReader, Store
 

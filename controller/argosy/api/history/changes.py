@@ -13,10 +13,10 @@ from typing import Any
 
 from argosy.api.requests import ListChanges
 from argosy.api.views import iso
+from argosy.model.damage import FAULTS
 from argosy.model.journal.items import ALL, CHANGES, KEPT_S, JournalItem, Place, after_version, item_from
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
 from argosy.ports import Store
 
 JSON = dict[str, Any]

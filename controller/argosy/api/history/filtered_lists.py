@@ -23,9 +23,9 @@ from argosy.api.requests import ListInstances, ListTasks, place_of, place_of_tas
 from argosy.engine.loading import records_of
 from argosy.model.instances import Instance
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 from argosy.placement.query import matching, parse
 from argosy.placement.supply import InstanceRow, Supply

@@ -18,9 +18,9 @@ from argosy.api.history.attempts import History
 from argosy.api.views import failure_groups_view, iso
 from argosy.model.cluster_history import PlacedOrder
 from argosy.model.history_parts import instance_facts
+from argosy.model.packing import Unreadable
 from argosy.model.series import Sample, Series
 from argosy.model.stored import documents
-from argosy.model.stored.packing import Unreadable
 from argosy.ports import ItemsUnreadable
 
 JSON = dict[str, Any]

@@ -18,16 +18,16 @@ from argosy.api.views import iso
 from argosy.catalogue.lookup import load_catalogue
 from argosy.catalogue.quotas import quota_key
 from argosy.model import inbox
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import SharingRequest
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.policy import Policy
 from argosy.model.pools import as_registered
 from argosy.model.resources import CPU_UNITS_PER_VCPU
-from argosy.model.shares.sharers import queue_of_run
+from argosy.model.sharers import queue_of_run
 from argosy.model.shares.sharing import UNITS, Sharing
 from argosy.model.state import State
-from argosy.model.stored.damage import FAULTS
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import SpecError
 from argosy.spec.fields import Strict, refused

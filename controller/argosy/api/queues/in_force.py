@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import inf
 
 from argosy.api.request_context import RequestContext
+from argosy.model.damage import Damage
 from argosy.model.run_terms import DEFAULT_QUEUE, RunTerms
 from argosy.model.shares.sharing import SHARING, Sharing
 from argosy.model.stored import documents
-from argosy.model.stored.damage import Damage
 from argosy.model.stored.sharing import sharing_in
 from argosy.spec.faults import Fault, SpecError
 

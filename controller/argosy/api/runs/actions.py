@@ -18,9 +18,9 @@ from argosy.catalogue.lookup import load_catalogue
 from argosy.model.inbox import RetryRequest
 from argosy.model.moment import Moment
 from argosy.model.program_versions import ProgramVersion, submitted_version
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.spec.faults import Fault, SpecError
 

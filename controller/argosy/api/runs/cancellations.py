@@ -10,7 +10,7 @@ from argosy.api.request_context import RequestContext
 from argosy.api.requests import TOKEN_DAYS
 from argosy.model import inbox
 from argosy.model.inbox import CancelRequest, CancelTasksRequest
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 from argosy.ports import AlreadyExists
 
 

@@ -13,11 +13,11 @@ from argosy.api import reading
 from argosy.api.admission.specs import OWN_NAMESPACE
 from argosy.api.views import JSON
 from argosy.catalogue.lookup import image_gb, log_gb_per_attempt, logs_usd_per_gb, transfer_usd_per_gb
-from argosy.model.money.costs import Costs, summed
+from argosy.model.costs import Costs, summed
 from argosy.model.money.ledger import not_charged
 from argosy.model.money.reserve import Reserves, to_come_usd
 from argosy.model.policy import Policy
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 from argosy.ports import Store
 
 

@@ -18,11 +18,11 @@ from argosy.api.admission.spending_caps import once_retried
 from argosy.api.requests import TOKEN_DAYS
 from argosy.engine.loading import load_run
 from argosy.model import inbox
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import RetryRequest
 from argosy.model.moment import Moment
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunStatus
-from argosy.model.stored.damage import FAULTS
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.model.wording import dollars
 from argosy.ports import AlreadyExists, Store

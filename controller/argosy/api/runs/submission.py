@@ -18,13 +18,13 @@ from argosy.api.queues.in_force import check_queue, may_exceed
 from argosy.api.refusals import conflict
 from argosy.api.request_context import Actions, RequestContext
 from argosy.model import inbox
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import SubmitRequest
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import Dependency, RunTerms
 from argosy.model.runs import RunStatus
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FAULTS
-from argosy.model.stored.run_record import RunRecord
 from argosy.planning.forecast import pulled_s, seconds_of
 from argosy.planning.plan import plan_run
 from argosy.planning.question import PlanQuestion

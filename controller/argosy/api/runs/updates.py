@@ -22,8 +22,8 @@ from argosy.api.runs import costs
 from argosy.model import inbox
 from argosy.model.inbox import UpdateRequest
 from argosy.model.program_versions import MOST_VERSIONS
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import NEVER_ABSENT, OF_OPEN_RUNS, WHEN_RETRIED, Changes, RunTerms, changed, deadline_at
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.wording import dollars
 from argosy.ports import AlreadyExists, Key
 from argosy.spec.faults import Fault, SpecError

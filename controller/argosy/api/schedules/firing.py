@@ -20,9 +20,9 @@ from argosy.api.runs import cancellations
 from argosy.api.runs.submission import NewRun, admitted, new_run
 from argosy.api.schedules import store as schedule_store
 from argosy.api.schedules.store import ExtraWrites
+from argosy.model.damage import FAULTS, UNREADABLE
+from argosy.model.run_record import RunRecord
 from argosy.model.schedules.record import TO_BE_SEEN, Fire, FireVerdict, Overlap, Schedule, ScheduleState
-from argosy.model.stored.damage import FAULTS, UNREADABLE
-from argosy.model.stored.run_record import RunRecord
 from argosy.ports import AlreadyExists
 from argosy.spec.faults import SpecError
 

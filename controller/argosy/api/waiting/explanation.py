@@ -20,9 +20,9 @@ from argosy.market.progress import progress_of
 from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.pools import Offer, as_registered
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import CANCELLING, Run
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.model.wording import time_of_day
 from argosy.placement.demand import Batch

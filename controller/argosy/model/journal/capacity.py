@@ -2,83 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple, TypeGuard
+from collections.abc import Iterator
 
-from argosy.model.instances import RESERVATION_ENDS, Instance, InstanceStatus, reservation_ends
+from argosy.model.instances import RESERVATION_ENDS, Instance, InstanceFacts, InstanceStatus, reservation_ends
 from argosy.model.journal.lines import Line, LineType, line
-from argosy.model.pools import NO_FLOOR, Floor, FloorFacts, OrderNote, Pool
-
-
-class InstanceFacts(NamedTuple):
-    """The facts of one of our instances in the journal."""
-
-    status: InstanceStatus
-    is_connected: bool
-    interrupted_at: float
-    rebalance_at: float
-    cordon: str
-    paused_until: float
-
-
-class PoolFacts(NamedTuple):
-    """The facts of a pool in the journal."""
-
-    spot_target: int
-    on_demand_target: int
-    on_demand_order: int
-    short_until: float
-    short_reason: str
-    closed: str
-
-
-@dataclass(slots=True)
-class LastCommit:
-    """Instances, pools, the last order and the floor as last committed."""
-
-    instances: dict[str, InstanceFacts] = field(default_factory=dict)  # by EC2 id, our instances
-    pools: dict[str, PoolFacts] = field(default_factory=dict)  # by Pool.key
-    ordered_at: float = 0.0
-    floor: FloorFacts = field(default_factory=NO_FLOOR.facts)
-
-    def note_instances(self, instances: Mapping[str, Instance], changed: Iterable[str]) -> None:
-        """Record the present facts as committed. changed: the instances that may differ from the facts here."""
-        for name in changed:
-            instance = instances.get(name)
-            if is_told(instance):
-                self.instances[name] = instance_facts(instance)
-            else:
-                self.instances.pop(name, None)
-
-    def note_orders(self, pools: Mapping[str, Pool], order: OrderNote, floor: Floor) -> None:
-        """Record the present facts as committed."""
-        self.pools = {key: pool_facts(pool) for key, pool in pools.items()}
-        self.ordered_at = order.at
-        self.floor = floor.facts()
-
-
-def is_told(instance: Instance | None) -> TypeGuard[Instance]:
-    """Whether the journal covers it: it exists and is ours."""
-    return instance is not None and instance.owned
-
-
-def instance_facts(instance: Instance) -> InstanceFacts:
-    return InstanceFacts(
-        status=instance.status,
-        is_connected=instance.agent_connected,
-        interrupted_at=instance.interrupted_at,
-        rebalance_at=instance.rebalance_at,
-        cordon=instance.cordon,
-        paused_until=instance.paused_until,
-    )
-
-
-def pool_facts(pool: Pool) -> PoolFacts:
-    short_until = max(pool.short_until, pool.on_demand_short_until)
-    targets = pool.spot_target, pool.on_demand_target, pool.on_demand_order
-    return PoolFacts(*targets, short_until, pool.short_reason, pool.closed)
-
+from argosy.model.pools import Floor, FloorFacts, Pool, PoolFacts
 
 _STATUS_LINES = {
     InstanceStatus.BOOTING: LineType.INSTANCE_BOOTING,
@@ -90,7 +18,7 @@ _STATUS_LINES = {
 
 
 def instance_lines(instance: Instance, before: InstanceFacts | None) -> Iterator[Line]:
-    name, now = instance.id, instance_facts(instance)
+    name, now = instance.id, instance.facts()
     if before is None:
         before = InstanceFacts(InstanceStatus.BOOTING, now.is_connected, 0.0, 0.0, "", 0.0)
         yield _booting(instance)
@@ -124,7 +52,7 @@ def _booting(instance: Instance) -> Line:
 
 
 def pool_lines(pool: Pool, before: PoolFacts | None) -> Iterator[Line]:
-    now = pool_facts(pool)
+    now = pool.facts()
     targets = {"spot": now.spot_target, "onDemand": now.on_demand_target}
     if before is None:
         before = PoolFacts(now.spot_target, now.on_demand_target, 0, 0.0, "", "")

@@ -8,7 +8,7 @@ from argosy.model import cluster_history
 from argosy.model.history_parts import KEPT_S as HISTORY_KEPT_S
 from argosy.model.invariants import check
 from argosy.model.journal import items
-from argosy.model.journal.capacity import floor_lines, instance_lines, is_told, pool_lines
+from argosy.model.journal.capacity import floor_lines, instance_lines, pool_lines
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.journal.runs import environment_lines, run_lines
 from argosy.model.journal.tasks import task_lines
@@ -62,7 +62,7 @@ def _capacity_lines(state: State) -> list[Line]:
     found += floor_lines(state.floor, before.floor)
     for name in sorted(state.changed_instances):
         instance = state.instances.get(name)
-        if is_told(instance):
+        if instance is not None and instance.owned:
             found += instance_lines(instance, before.instances.get(name))
         elif name in before.instances:  # inline: the controller's code may fail at this instance
             found.append(line(LineType.INSTANCE_FORGOTTEN, instance=name))

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.purchases import PurchaseStance
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import Run, RunFacts
 from argosy.model.services.environments import Environment, EnvironmentFacts
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 
 
 def environment_lines(state: State) -> list[Line]:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from argosy.model.attempts import AttemptStatus, StopCause
+from argosy.model.columns import Differences
 from argosy.model.journal.lines import Line, LineType, line
 from argosy.model.runs import Run
 from argosy.model.state import State
-from argosy.model.stored.columns import Differences
 from argosy.model.tasks import NO_EXIT_CODE, TaskStatus
 
 MOST_RANGES = 2_000  # of one line: about 30 KB

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.model.costs import NO_RUN, Costs, Work, market_of
 from argosy.model.instances import LEAST_BILLED_S, Instance
-from argosy.model.money.costs import NO_RUN, Costs, Work, market_of
 from argosy.model.money.occupancy import AttemptShares, FloatArray, IntArray, sums
 from argosy.model.resources import Resources
 from argosy.model.runs import Run

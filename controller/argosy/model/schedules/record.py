@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from argosy.model.damage import UnreadableState
 from argosy.model.schedules.expressions import Rate, next_times, parsed, shows
-from argosy.model.stored.damage import UnreadableState
 
 SCHEDULES = "SCHEDULES"  # partition; sort key = the schedule's name
 WRITTEN = "SCHEDULES-WRITTEN"  # an item per version of a schedule: the process that creates it may replace the schedule

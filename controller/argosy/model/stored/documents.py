@@ -16,12 +16,15 @@ from typing import Any
 
 from argosy.model import cluster_history, ended_attempts
 from argosy.model.cluster_history import ClusterHistoryPiece, cluster_history_key
+from argosy.model.costs import NO_WORK, Costs
+from argosy.model.damage import FORMAT, Damage, UnreadableState, check_format, tried
 from argosy.model.host_care import SELDOM
 from argosy.model.instances import Instance, InstanceStatus, Purchase
-from argosy.model.money.costs import NO_WORK, Costs
+from argosy.model.packing import Unreadable
 from argosy.model.pools import Floor, OrderNote, Pool
 from argosy.model.readings import Readings
 from argosy.model.resources import Resources, as_stored
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import spec_and_terms, with_terms
 from argosy.model.runs import Run, sort_key
 from argosy.model.series import Series
@@ -29,10 +32,7 @@ from argosy.model.setbacks import Setback, Subject
 from argosy.model.shares.recent_use import RECENT_USE
 from argosy.model.shares.sharing import SHARING, Sharing
 from argosy.model.state import State
-from argosy.model.stored.damage import FORMAT, Damage, UnreadableState, check_format, tried
 from argosy.model.stored.environments import ENVIRONMENT, environment_records, environments_in
-from argosy.model.stored.packing import Unreadable
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.stored.sharing import all_sharing_in, sharing_bodies
 from argosy.model.suspensions import Suspension
 from argosy.model.tasks import TaskTable

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from argosy.model.damage import Damage, tried
 from argosy.model.services.environments import Environment
 from argosy.model.state import State
-from argosy.model.stored.damage import Damage, tried
 
 ENVIRONMENT = "ENVIRONMENT#"  # of the partition STATE; followed by its name
 MARK_KEPT_S = 30 * 86_400.0  # of a deleted one; an older revision belongs to the deleted environment

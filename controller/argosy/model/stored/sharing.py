@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from argosy.model.damage import Damage, tried
 from argosy.model.shares.recent_use import RECENT_USE, RecentUse
 from argosy.model.shares.sharing import SHARING, Sharing
 from argosy.model.state import State
-from argosy.model.stored.damage import Damage, tried
 
 
 def sharing_bodies(state: State) -> Iterator[tuple[str, bytes]]:

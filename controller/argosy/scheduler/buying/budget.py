@@ -20,9 +20,9 @@ from argosy.market.limits import ROUNDING
 from argosy.market.offers import cost_of, offers_of
 from argosy.market.order import Shortfall
 from argosy.model.actions import CapRun, HaltRun, Launch
+from argosy.model.costs import NO_RUN
 from argosy.model.instances import Instance, InstanceStatus, Purchase
 from argosy.model.moment import Moment
-from argosy.model.money.costs import NO_RUN
 from argosy.model.money.ledger import usd_not_charged
 from argosy.model.money.reserve import Holdings, Reserves, new_holding, to_be_displaced_usd, to_come_usd
 from argosy.model.policy import Policy

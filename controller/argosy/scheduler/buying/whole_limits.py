@@ -30,7 +30,7 @@ from argosy.model.moment import Moment
 from argosy.model.pools import Offer
 from argosy.model.resources import CPU_UNITS_PER_VCPU, NOTHING, said_vcpus
 from argosy.model.runs import Run
-from argosy.model.shares.sharers import queue_of_run
+from argosy.model.sharers import queue_of_run
 from argosy.model.shares.sharing import Sharing
 from argosy.model.wording import dollars
 from argosy.placement.demand import Batch

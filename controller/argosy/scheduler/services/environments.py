@@ -21,11 +21,11 @@ from argosy.model.actions import (
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.instances import Instance
+from argosy.model.live_tasks import all_are_well, failing_rows, healthy_rows
 from argosy.model.moment import Moment
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.runs import Run
 from argosy.model.services.environments import DeploymentStatus, Environment
-from argosy.model.services.live_tasks import all_are_well, failing_rows, healthy_rows
 from argosy.model.tasks import TERMINAL, TaskStatus
 from argosy.scheduler.services.daemon_environments import daemon_rollout
 from argosy.scheduler.services.deployments import (

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Set
 
 from argosy.model.actions import Action, DeregisterTargets, DrainTask, RegisterTargets, StopAttempt
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause, TaskHealth
+from argosy.model.live_tasks import PlacedTask, place_of, places_of
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.model.services.environments import Environment
-from argosy.model.services.live_tasks import PlacedTask, place_of, places_of
 from argosy.model.services.targets import MOST_TARGETS, TargetEntry, TargetPlace
 from argosy.model.setbacks import Act
 from argosy.model.state import State

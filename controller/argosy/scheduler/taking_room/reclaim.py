@@ -28,7 +28,7 @@ from argosy.model.money.occupancy import part_of
 from argosy.model.resources import AXES
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import Run
-from argosy.model.shares.sharers import queue_of_run
+from argosy.model.sharers import queue_of_run
 from argosy.model.shares.sharing import Reclaim
 from argosy.placement.demand import Batch
 from argosy.placement.place import place

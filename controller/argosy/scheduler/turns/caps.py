@@ -24,7 +24,7 @@ from argosy.model.policy import Policy
 from argosy.model.pools import CAPACITY_BLOCK
 from argosy.model.resources import AXES, CPU_UNITS_PER_VCPU, Resources
 from argosy.model.run_terms import DEFAULT_QUEUE
-from argosy.model.shares.sharers import queue_of_run
+from argosy.model.sharers import queue_of_run
 from argosy.model.shares.sharing import UNITS, Cap, ShareQueue
 from argosy.model.state import State
 from argosy.placement.arrays import FloatArray

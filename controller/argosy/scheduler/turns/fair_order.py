@@ -26,8 +26,8 @@ import numpy as np
 from argosy.model.moment import Moment
 from argosy.model.resources import Resources
 from argosy.model.runs import Run
+from argosy.model.sharers import live_by_number, sharer_of, taken_by_sharer
 from argosy.model.shares.recent_use import Sharer
-from argosy.model.shares.sharers import live_by_number, sharer_of, taken_by_sharer
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
 from argosy.sharing.bounds import NO_CAP, Guarantees, QueueBounds

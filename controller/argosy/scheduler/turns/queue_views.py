@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from argosy.market.limits import QuotaKey, quota_name
 from argosy.model.moment import Moment
+from argosy.model.sharers import live_by_number, queue_of_run
 from argosy.model.shares.recent_use import Sharer
-from argosy.model.shares.sharers import live_by_number, queue_of_run
 from argosy.model.shares.sharing import Cap, Guarantee
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus

@@ -18,7 +18,7 @@ from argosy.model.moment import Moment
 from argosy.model.money.occupancy import part_of
 from argosy.model.resources import AXES, Resources
 from argosy.model.runs import Run
-from argosy.model.shares.sharers import sharer_of
+from argosy.model.sharers import sharer_of
 from argosy.model.state import State
 from argosy.placement.arrays import FloatArray
 from argosy.scheduler.turns.caps import SCALE, USD

@@ -14,9 +14,9 @@ import numpy as np
 from argosy.model.actions import LookAtTasks
 from argosy.model.arns import cell_of
 from argosy.model.attempts import AttemptStatus
+from argosy.model.live_tasks import all_are_well
 from argosy.model.moment import Moment
 from argosy.model.services.environments import Environment
-from argosy.model.services.live_tasks import all_are_well
 from argosy.scheduler.upkeep.upkeep import arn_of_row
 
 

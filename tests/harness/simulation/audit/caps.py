@@ -18,9 +18,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from argosy.model.instances import pool_key
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import Changes, RunTerms
 from argosy.model.shares.sharing import Cap, ShareQueue
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from argosy.scheduler.buying.reasons import HELD_BY
 from argosy.spec.terms import terms_of_form

@@ -18,7 +18,7 @@ from argosy.messages.ecs import key_of_task
 from argosy.model.arns import name_of
 from argosy.model.ended_attempts import EndedAttempt, Outcome
 from argosy.model.history_parts import from_npz
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 from argosy.model.tasks import NO_EXIT_CODE
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts, TrialResults
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.engine.report import TickReport
+from argosy.model.costs import Costs
 from argosy.model.instances import LEAST_BILLED_S, pool_key
-from argosy.model.money.costs import Costs
 from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts, TrialResults
 from tests.harness.simulation.world.deployed_fleets import IPV4_USD_PER_S, fleet_is_ours, volume_usd
 

@@ -25,8 +25,8 @@ from argosy.messages.ecs import key_of_task
 from argosy.model.attempts import AttemptKey
 from argosy.model.exit_codes import TEMPORARY, WRONG_REQUEST
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import TERMINAL_RUN, RunStatus
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TERMINAL, TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts, TrialResults
 from tests.harness.simulation.world.workload import JOB_METADATA, SimulatedJob

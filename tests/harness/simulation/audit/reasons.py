@@ -16,10 +16,10 @@ from typing import Any
 from argosy.model import inbox
 from argosy.model.inbox import INBOX, CancelRequest
 from argosy.model.instances import InstanceStatus, Purchase, pool_key
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import DEFAULT_QUEUE
 from argosy.model.runs import RunStatus
 from argosy.model.shares.sharing import ShareQueue
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TERMINAL, TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, EffectCheck, Operation, TrialFacts
 

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from argosy.model.run_record import RunRecord
 from argosy.model.shares.recent_use import UNIT
 from argosy.model.shares.sharing import ShareQueue
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.audit.facts import Checker, Commit, TrialFacts
 from tests.harness.simulation.audit.stored_state import StoredAttempt

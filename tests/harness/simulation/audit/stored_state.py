@@ -12,12 +12,12 @@ from argosy.model.cluster_history import ClusterHistoryPiece
 from argosy.model.ended_attempts import EndedAttempt
 from argosy.model.instances import pool_key
 from argosy.model.pools import Floor
+from argosy.model.run_record import RunRecord
 from argosy.model.services.environments import Environment
 from argosy.model.shares.recent_use import RECENT_USE, RecentUse
 from argosy.model.shares.sharing import SHARING, Sharing
 from argosy.model.stored import documents
 from argosy.model.stored.environments import ENVIRONMENT, environment_from
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 
 JSON = dict[str, Any]

@@ -23,8 +23,8 @@ from argosy.emulator.sqs import SqsModel
 from argosy.engine.report import TickReport
 from argosy.engine.tick import Engine
 from argosy.model import inbox
+from argosy.model.damage import NewerFormat
 from argosy.model.policy import Policy
-from argosy.model.stored.damage import NewerFormat
 from tests.harness.simulation.controllers.controllers import OpenLease, Process, SimulatedController
 from tests.harness.simulation.controllers.invocations import FUNCTION, OF_RULE, TICK_RULE, Invocations, PatientQueue
 from tests.harness.simulation.controllers.kept_rows import drifted

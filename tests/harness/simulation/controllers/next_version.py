@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from argosy.aws.dynamodb import DynamoStore
+from argosy.model.damage import FORMAT, check_format
 from argosy.model.stored import documents
-from argosy.model.stored.damage import FORMAT, check_format
 from argosy.ports import Key
 
 NEXT = FORMAT + 1

@@ -12,9 +12,9 @@ from typing import Any
 from argosy.client.errors import ArgosyError
 from argosy.client.results.manifest import Manifest
 from argosy.layout import manifest_uri, marker_uri, split_s3
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import sort_key
 from argosy.model.stored import documents
-from argosy.model.stored.run_record import RunRecord
 from tests.harness.simulation.controllers.deployment import TABLE
 from tests.harness.simulation.scale.run import ScaleRun
 from tests.harness.simulation.world.rate_limits import FAMILIES

@@ -18,10 +18,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading
 from argosy.api.schedules import store as schedule_store
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import SubmitRequest
 from argosy.model.schedules.expressions import next_times
 from argosy.model.schedules.record import Overlap, ScheduleState
-from argosy.model.stored.damage import FAULTS
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.injection.boundary import Crash

@@ -13,8 +13,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import SubmitRequest
-from argosy.model.stored.damage import FAULTS
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment
 from tests.harness.simulation.injection.boundary import Crash

@@ -15,9 +15,9 @@ from zlib import crc32
 from botocore.exceptions import BotoCoreError, ClientError
 
 from argosy.api import reading
+from argosy.model.damage import FAULTS
 from argosy.model.inbox import RetryRequest, SubmitRequest
-from argosy.model.stored.damage import FAULTS
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.harness.simulation.audit.stored_state import StoredState
 from tests.harness.simulation.controllers.deployment import SimulatedDeployment

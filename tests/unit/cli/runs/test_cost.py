@@ -13,8 +13,8 @@ from rich.console import Console
 from argosy.api import views
 from argosy.api.runs.costs import estimates
 from argosy.cli.runs.live import frame
-from argosy.model.money.costs import Costs
-from argosy.model.stored.run_record import RunRecord
+from argosy.model.costs import Costs
+from argosy.model.run_record import RunRecord
 from tests.fakes.cli import NOW, RUN_ID, World, ended, golden, run_view
 
 SPOT = "us-east-1/c5.xlarge/us-east-1a|spot"

@@ -9,8 +9,8 @@ import pytest
 from argosy.aws.dynamodb import DynamoStore
 from argosy.emulator.dynamodb import DynamoModel
 from argosy.engine.loading import load
+from argosy.model.damage import NewerFormat, OlderFormat
 from argosy.model.stored import documents
-from argosy.model.stored.damage import NewerFormat, OlderFormat
 from tests.builders import RUN_ID, launched, state_with_instance
 from tests.harness.simulation.controllers.next_version import NEXT, ROOT, NextVersionStore
 

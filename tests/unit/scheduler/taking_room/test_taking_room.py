@@ -14,10 +14,10 @@ import pytest
 
 from argosy.model.actions import Action, Launch, NoteHeld, StopAttempt, Terminate, YieldInstance
 from argosy.model.attempts import StopCause
+from argosy.model.costs import Work
 from argosy.model.ended_attempts import Outcome
 from argosy.model.events import LaunchAccepted, SharingAsked
 from argosy.model.inbox import SharingRequest
-from argosy.model.money.costs import Work
 from argosy.model.money.reserve import to_be_displaced_usd
 from argosy.model.shares.sharing import Sharing
 from argosy.model.state import State

@@ -19,10 +19,10 @@ from argosy.model.events import SharingAsked
 from argosy.model.inbox import SharingRequest
 from argosy.model.instances import Purchase
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.run_terms import ServiceTerms
 from argosy.model.shares.sharing import Cap
 from argosy.model.state import State
-from argosy.model.stored.run_record import RunRecord
 from argosy.scheduler.buying.budget import CappedRuns, run_budgets
 from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.orders import bought as bought_in_a_tick

@@ -10,6 +10,7 @@ from argosy.lifecycle.definitions import MOST_UNUSED
 from argosy.lifecycle.suspension import suspend
 from argosy.model.actions import DeregisterDefinition
 from argosy.model.arns import family_of
+from argosy.model.damage import Damage
 from argosy.model.events import (
     ControllerStarted,
     DefinitionDeregistered,
@@ -19,11 +20,10 @@ from argosy.model.events import (
     RunNotPrepared,
 )
 from argosy.model.inbox import CancelRequest
+from argosy.model.run_record import RunRecord
 from argosy.model.setbacks import Act, Subject
 from argosy.model.state import State
 from argosy.model.stored import documents
-from argosy.model.stored.damage import Damage
-from argosy.model.stored.run_record import RunRecord
 from argosy.scheduler.decide import decide
 from argosy.scheduler.upkeep.upkeep import DEREGISTERED_AT_ONCE, UNUSED_S
 from tests.builders import NOW, POLICY, RUN_ID, moment_of, prepared, state_with, submitted, told

@@ -6,8 +6,8 @@ import pytest
 
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.services.environments import Environment
-from argosy.model.stored.run_record import RunRecord
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.daemons import DaemonChecker
 from tests.harness.simulation.audit.facts import Commit, TrialFacts

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import RUN_ID
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.facts import TrialFacts, TrialResults

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from argosy.engine.report import TickReport
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.services.environments import Environment, Revision
-from argosy.model.stored.run_record import RunRecord
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.efficiency import AWAKE_S, FREE, EfficiencyChecker

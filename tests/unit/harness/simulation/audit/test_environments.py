@@ -10,8 +10,8 @@ import pytest
 
 from argosy.model.attempts import AttemptKey, AttemptStatus, StopCause
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.services.environments import DeploymentStatus, Environment
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus, TaskTable
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.environments import EnvironmentChecker

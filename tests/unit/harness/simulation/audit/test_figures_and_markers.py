@@ -10,8 +10,8 @@ from argosy.engine.own_faults import OwnFailure
 from argosy.engine.report import TickReport
 from argosy.layout import RETRIES_METADATA, marker_uri, split_s3
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.lifecycle.suspension import CANCELLED, GIVEN_UP
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
-from argosy.model.stored.run_record import RunRecord
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.facts import Commit, TrialFacts, TrialResults
 from tests.harness.simulation.audit.history import HistoryChecker

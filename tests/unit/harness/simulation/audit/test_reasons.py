@@ -9,8 +9,8 @@ import pytest
 
 from argosy.model.inbox import INBOX, CancelRequest, to_bytes
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskStatus
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world

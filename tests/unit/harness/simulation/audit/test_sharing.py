@@ -8,9 +8,9 @@ from typing import Any
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.policy import Policy
 from argosy.model.pools import Pool
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
 from argosy.model.shares.sharing import Sharing, SharingDocument
-from argosy.model.stored.run_record import RunRecord
 from argosy.model.tasks import TaskTable
 from tests.fakes.trials import SMALL_JOB
 from tests.fakes.worlds import world

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from argosy.model.policy import Policy, SparePlaces
 from argosy.model.resources import Resources
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
-from argosy.model.stored.run_record import RunRecord
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.facts import TrialFacts
 from tests.harness.simulation.audit.instances import IDLE_S, STEP_S, InstanceChecker

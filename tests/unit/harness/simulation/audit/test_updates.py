@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argosy.model.attempts import AttemptKey, AttemptStatus
 from argosy.model.policy import Policy
+from argosy.model.run_record import RunRecord
 from argosy.model.runs import RunStatus
-from argosy.model.stored.run_record import RunRecord
 from tests.builders import NOW, RUN_ID, spec
 from tests.fakes.worlds import world
 from tests.harness.simulation.audit.caps import UpdateChecker

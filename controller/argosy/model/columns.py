@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from argosy.model.stored import packing
-from argosy.model.stored.damage import CorruptChunk
+from argosy.model import packing
+from argosy.model.damage import CorruptChunk
 
 Name = TypeVar("Name", str, bytes)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from argosy.model.costs import Costs
 from argosy.model.failure_groups import FailureGroup
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
-from argosy.model.money.costs import Costs
 from argosy.model.policy import Policy
 from argosy.model.program_versions import ProgramVersion, submitted_version
 from argosy.model.purchases import INITIAL_CHOICE, PurchaseChoice, PurchaseMode

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:  # it needs numpy, and commands that read schedules do without
-    from argosy.model.stored.run_record import RunRecord
+    from argosy.model.run_record import RunRecord
 
 T = TypeVar("T")
 
