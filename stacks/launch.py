@@ -6,6 +6,8 @@ CloudFormation replaces a fleet whose template it would have to change. The cont
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -43,7 +45,7 @@ class LaunchTemplates(Construct):
 
     def _template(self, name: str) -> ec2.CfnLaunchTemplate:
         settings, kind = self._settings, load_catalogue()[name]
-        policy = settings.policy()
+        policy, rates = settings.policy(), settings.volume_initialization_mibps.items()
         tags = [
             cdk.CfnTag(key="argosy:stage", value=settings.stage),
             cdk.CfnTag(key="Name", value=f"{settings.prefix} {name}"),
@@ -65,7 +67,13 @@ class LaunchTemplates(Construct):
                     http_protocol_ipv6="disabled",
                     instance_metadata_tags="disabled",
                 ),
-                block_device_mappings=[_root_volume(policy.disk_gib_of(kind), policy.disk_mibps_of(kind))],
+                block_device_mappings=[
+                    _root_volume(
+                        policy.disk_gib_of(kind),
+                        policy.disk_mibps_of(kind),
+                        next((mibps for glob, mibps in rates if fnmatchcase(name, glob)), None),
+                    )
+                ],
                 instance_initiated_shutdown_behavior="terminate",
                 # A maintain fleet takes its instances' tags from here, not from the fleet. It launches as
                 # AWSServiceRoleForEC2Fleet, whose policy allows tags on instances, spot requests and volumes only: EC2
@@ -86,13 +94,16 @@ def logical(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.replace(".", "-").split("-"))
 
 
-def _root_volume(size_gib: int, mibps: int) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
+def _root_volume(
+    size_gib: int, mibps: int, initialization_mibps: int | None
+) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
     return ec2.CfnLaunchTemplate.BlockDeviceMappingProperty(
         device_name="/dev/xvda",
         ebs=ec2.CfnLaunchTemplate.EbsProperty(
             volume_type="gp3",
             volume_size=size_gib,
             throughput=mibps,
+            volume_initialization_rate=initialization_mibps,
             encrypted=True,
             delete_on_termination=True,
         ),

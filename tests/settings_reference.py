@@ -23,6 +23,8 @@ MEANINGS = {
     "lingerSeconds": "How long an idle instance is kept.",
     "lingerByType": "The same by type: `{GLOB: SECONDS}`; the first matching glob counts.",
     "diskGiB": "Volume size by type; otherwise 60, with GPUs 150.",
+    "volumeInitializationMibps": "MiB/s from 100 to 300, by type, at which EC2 fills a new volume from the AMI's "
+    "snapshot. AWS charges for it on each new volume.",
     "imagesOnInstanceStorage": "Images go to the instance's own NVMe disk, where one is as large as the volume.",
     "maxTasksPerInstance": "Most tasks on an instance by type; otherwise 1,023.",
     "attributes": "Attributes for placement constraints: `{GLOB: {NAME: VALUE}}`; all matching globs apply.",

@@ -113,6 +113,7 @@ def wide() -> dict[str, Template]:
         reservedConcurrency=3,
         targetGroups={"web": "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"},
         amis={"us-east-1": {"gpu": "ami-0123456789abcdef0"}},
+        volumeInitializationMibps={"g5.*": 300, "g*": 100},
         placementScores=True,
         capacityReservations={"eu-west-1": ["cr-0123456789abcdef0"], "us-east-1": [GROUP]},
         capacityManager=True,

@@ -96,6 +96,14 @@ def test_a_volume_has_a_throughput_that_fits_its_type(wide: dict[str, Template])
     assert given == {"argosy-dev c5.large": 125, "argosy-dev p3.2xlarge": 250, "argosy-dev g5.xlarge": 250}
 
 
+def test_a_rate_is_bought_for_the_volumes_of_the_types_that_the_owner_has_named(wide: dict[str, Template]) -> None:
+    bought = {}
+    for template in wide["argosy-dev"].of_type("AWS::EC2::LaunchTemplate").values():
+        (name,) = [t["Value"] for t in template["TagSpecifications"][0]["Tags"] if t["Key"] == "Name"]
+        bought[name] = template["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"].get("VolumeInitializationRate")
+    assert bought == {"argosy-dev c5.large": None, "argosy-dev p3.2xlarge": None, "argosy-dev g5.xlarge": 300}
+
+
 def test_gpu_types_start_from_the_gpu_image_and_others_from_the_plain_one(home: Template) -> None:
     for fleet in home.of_type("AWS::EC2::EC2Fleet").values():
         (config,) = fleet["LaunchTemplateConfigs"]

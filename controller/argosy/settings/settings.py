@@ -22,8 +22,7 @@ from argosy.settings.stage import MAIN, STAGE, prefix_of_stage
 from argosy.settings.values import (
     DEFAULT_QUALIFIER,
     AmiId,
-    AttributeName,
-    AttributeValue,
+    Attributes,
     Bucket,
     CheckpointDays,
     CpuTypeName,
@@ -34,6 +33,7 @@ from argosy.settings.values import (
     GroupName,
     ImageNames,
     ImageNetModel,
+    InitializationMibps,
     Listed,
     MostTasks,
     OnDemandQuotaName,
@@ -165,13 +165,12 @@ class Settings(SettingsModel):
     linger_s: Annotated[int, Field(alias="lingerSeconds", ge=0, le=86_400)] = 300  # an idle instance is kept this long
     linger_by_type: Mapping[TypeGlob, Seconds] = Field(default_factory=dict)  # instead: the first glob that matches
     disk_gib: Mapping[TypeGlob, DiskGib] = Field(default_factory=dict, alias="diskGiB")  # 60, and 150 with GPUs
+    volume_initialization_mibps: Mapping[TypeGlob, InitializationMibps] = Field(default_factory=dict)  # is bought
     images_on_instance_storage: bool = True  # if its NVMe disk is as large as the volume
     # The most tasks on an instance at a time, by the first glob that matches; otherwise what Docker's bridge takes.
     max_tasks_per_instance: Mapping[TypeGlob, MostTasks] = Field(default_factory=dict)
     # Attributes of instances that constraints may name, by globs of their types: every glob that matches gives its own.
-    attributes: Mapping[TypeGlob, Annotated[Mapping[AttributeName, AttributeValue], Field(max_length=10)]] = Field(
-        default_factory=dict
-    )
+    attributes: Mapping[TypeGlob, Attributes] = Field(default_factory=dict)
     cool_down_s: Annotated[Seconds, Field(alias="coolDownSeconds")] = 120  # after an order, none of its type goes
     image_pull_s: Annotated[int, Field(alias="imagePullSeconds", ge=600, le=14_400)] = 1_800  # PENDING no longer
     price_caps: PriceCaps = PriceCaps()

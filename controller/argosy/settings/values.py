@@ -131,7 +131,9 @@ AttributeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./\\-]{1,128}$"), Aft
 AttributeValue = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_.@/\\:-]([A-Za-z0-9_.@/\\: -]{0,126}[A-Za-z0-9_.@/\\:-])?$")
 ]
+Attributes = Annotated[Mapping[AttributeName, AttributeValue], Field(max_length=10)]
 DiskGib = Annotated[int, Field(ge=30, le=16_384)]  # the ECS-optimised AMIs need 30
+InitializationMibps = Annotated[int, Field(ge=100, le=300)]  # EC2's bounds of VolumeInitializationRate
 MostTasks = Annotated[int, Field(ge=1, le=BRIDGE_PORTS)]
 Share = Annotated[float, Field(gt=0, le=1)]
 UsdPerHour = Annotated[float, Field(gt=0, allow_inf_nan=False)]
