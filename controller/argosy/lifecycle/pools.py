@@ -103,6 +103,7 @@ def miss_fleets(state: State, sweep: Observed) -> None:
     shown: dict[str, dict[str, FleetSeen]] = {}
     for fleet in sweep.fleets:
         shown.setdefault(pool_key(fleet.cell, fleet.instance_type, fleet.zone), {})[fleet.fleet_id] = fleet
+    gone = dict[str, bool]()  # whether another fleet took its place
     for pool in state.pools.values():
         left_out = bool(sweep.cells) and pool.cell not in sweep.cells
         if pool.reservation or (pool.cell not in sweep.whole_cells and not left_out):
@@ -110,10 +111,11 @@ def miss_fleets(state: State, sweep: Observed) -> None:
         before, fleets = _shown(pool), shown.get(pool.key, {})
         pool.surplus = [name for name in pool.surplus if name in fleets]
         if pool.fleet_id and pool.fleet_id not in fleets:
-            readings.miss_fleet(state, pool.fleet_id, sweep.at)
+            gone[pool.fleet_id] = bool(fleets) or left_out
             none = FleetSeen(pool.cell, pool.instance_type, pool.zone, "", 0)
             _adopt(pool, fleets[min(fleets)] if fleets else none)
         state.changed_pools |= before != _shown(pool)
+    readings.miss_fleets(state, gone, sweep.at)
 
 
 def fleet_told(state: State, told: TargetAccepted) -> None:

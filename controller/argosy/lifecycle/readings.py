@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from argosy.model.arns import name_of
 from argosy.model.attempts import AttemptStatus, StopCause
 from argosy.model.events import FleetSeen, NotCarriedOut, Observed, PoolShort, TargetAccepted, TaskSeen
@@ -75,10 +77,13 @@ def see_fleet(state: State, seen: FleetSeen, now: float) -> None:
         note(state, OLD_TARGET, True, saw, now)
 
 
-def miss_fleet(state: State, fleet: str, now: float) -> None:
-    """A complete listing lacks a fleet."""
-    if state.readings.over_quota.pop(fleet, 0.0):
-        note(state, DELETED_OVER_LIMIT, True, f"{fleet} exceeded a quota and is no longer listed", now)
+def miss_fleets(state: State, gone: Mapping[str, bool], now: float) -> None:
+    """A complete listing lacks these fleets. If others are gone as well, or one was replaced, the owner may have
+    deleted them. gone: whether another fleet took the place of each."""
+    over_quota = [fleet for fleet in gone if state.readings.over_quota.pop(fleet, 0.0)]
+    if len(over_quota) == len(gone) and not any(gone.values()):
+        for fleet in over_quota:
+            note(state, DELETED_OVER_LIMIT, True, f"{fleet} exceeded a quota and is no longer listed", now)
 
 
 def note_runner(state: State, instance: Instance) -> None:

@@ -49,6 +49,8 @@ def seen(*facts: Event) -> dict[str, bool]:
         ((REFUSED, replace(RESTING, fleet_id="fleet-2")), {}),
         ((FULL, RESTING), {DELETED_OVER_LIMIT: False}),
         ((FULL, NOTHING), {DELETED_OVER_LIMIT: True}),
+        ((FULL, replace(NOTHING, fleets=(replace(RESTING, fleet_id="fleet-2"),))), {}),  # the owner replaced it
+        ((replace(RESTING, zone="us-east-1b", fleet_id="fleet-2"), FULL, NOTHING), {}),  # all were deleted
         ((FULL, RESTING, FULL, NOTHING), {DELETED_OVER_LIMIT: True}),  # the latest answer counts
         ((replace(FULL, pool=POOL, refused=True), RESTING), {}),  # a refused call changes nothing
         ((replace(FULL, over_quota=False), NOTHING), {}),

@@ -83,8 +83,7 @@ class FleetChecker(Checker):
 
     def _check_allowed(self, fleet: Ec2Fleet) -> None:
         """Not counted: instances that a fleet launched just before its target was lowered, until a sweep shows them,
-        and
-        instances that are released, because targets are set before instances are ended.
+        and instances that are released, because targets are set before instances are ended.
         """
         facts, known = self.facts, self.facts.stored.instances
         fleets = [each for each in facts.regions.fleets() if each.is_live and fleet_is_ours(each)]
@@ -96,7 +95,8 @@ class FleetChecker(Checker):
             facts.violated("I7", sentence, fleet.fleet_id)
 
     def _check_first_order(self, fleet: Ec2Fleet) -> None:
-        """Until an instance of an AMI has joined in its cell, few are on their way there."""
+        """Until an instance of an AMI has joined in its cell, few are on their way there, besides those of Capacity
+        Reservations: these are paid for anyway."""
         facts, most, known = self.facts, self.facts.policy.first_order, self.facts.stored.instances
         alike = [each for each in facts.regions.fleets() if each.is_live and _ami(each) == _ami(fleet)]
         joined = [each for each in facts.stored.pools.values() if each["registered_memory_mib"]]
@@ -105,8 +105,8 @@ class FleetChecker(Checker):
             return
         missing = sum(max(0, each.total_target - len(each.members)) for each in alike if fleet_is_ours(each))
         names = [name for each in alike if fleet_is_ours(each) for name in each.members if name in known]
-        over = ("released_at", "cordon", "interrupted_at", "registered_at")
-        missing += sum(not any(known[name][each] for each in over) for name in names)
+        over = ("released_at", "cordon", "interrupted_at", "registered_at", "reservation")
+        missing += sum(not any(known[name].get(each) for each in over) for name in names)
         rises = fleet.total_target > max(len(fleet.members), self._targets.get(fleet.fleet_id, 0))
         if rises and missing > most:
             facts.violated("first", f"{missing} instances of an AMI of which none has joined, {most} may be ordered")

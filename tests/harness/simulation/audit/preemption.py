@@ -108,14 +108,16 @@ class PreemptionChecker(Checker):
 
     def _is_clear(self) -> bool:
         """Whether all sharers of the cluster are known: a run that is set aside holds places, and is not a sharer. With
-        a limit in dollars these are shared instead, each task at its cheapest price, which depends on the offers."""
+        a limit in dollars these are shared instead, each task at its cheapest price, which depends on the offers. Where
+        tasks share GPUs, a level counts the memory of these, which the stored sizes of instances do not show."""
         stored = self.facts.stored
         latest = stored.sharing.latest
         if latest is not None and "usdPerHour" in latest.document.get("limits", {}):
             return False
         open_runs = set(stored.root.get("runs", ()))
         known = open_runs <= self.facts.jobs.keys() & stored.records.keys()
-        return known and not any(stored.records[run_id].suspended_at for run_id in open_runs)
+        records = [stored.records[run_id] for run_id in open_runs] if known else []
+        return known and not any(each.suspended_at or each.needs.gpu_share_mib for each in records)
 
     def _is_just(self, fresh: Iterable[StoredAttempt]) -> None:
         use, parts = self._use()
