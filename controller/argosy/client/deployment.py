@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from argosy.client.aws_clients import Connection
 from argosy.client.errors import ArgosyError, error_code
+from argosy.client.local_key import announced_at
 from argosy.model.arns import cell_of
 from argosy.model.signed_requests import SignedFor
 from argosy.settings.stage import STAGE, prefix_of_stage
@@ -46,8 +47,13 @@ def prefix_of(stage: str) -> str:
 
 
 def find_deployment(connection: Connection, client: Client) -> Deployment:
-    """client: service name -> boto3 client. Raises ArgosyError if there is no deployment."""
+    """client: service name -> boto3 client. Raises ArgosyError if there is no deployment, InvalidInput for an endpoint
+    that is no address."""
+    connection.check()
     prefix = prefix_of(connection.stage)
+    here = announced_at(connection.endpoint_url or "") if connection.is_loopback else {}
+    if here.get("stage") == connection.stage and connection.region in (None, here["region"]):
+        return _from_body(prefix, here)
     # Local mode has no stacks.
     found = _from_parameter(client, prefix) or (None if connection.is_loopback else _from_stack(client, prefix))
     if found is None and connection.is_loopback:
@@ -79,7 +85,10 @@ def _from_parameter(client: Client, prefix: str) -> Deployment | None:
         if error_code(fault) == "ParameterNotFound":
             return None
         raise
-    body = json.loads(value)
+    return _from_body(prefix, json.loads(value))
+
+
+def _from_body(prefix: str, body: Mapping[str, Any]) -> Deployment:
     return Deployment(
         prefix=prefix,
         region=body["region"],

@@ -18,7 +18,7 @@ from argosy.api.schedules.store import waiting
 from argosy.aws.dynamodb import DynamoStore
 from argosy.aws.schedule_clock import AwsScheduleClock, ScheduleTarget
 from argosy.catalogue.lookup import load_catalogue
-from argosy.client.local_key import key_at, published, random_key
+from argosy.client.local_key import announced, key_at, published, random_key
 from argosy.emulator.botocore_check import SimulatedClient
 from argosy.emulator.price_list import PriceList
 from argosy.local.agents.agent import AgentOptions
@@ -136,6 +136,7 @@ class LocalAws:
         self._restore(clients)
         self._start_agents(clients, images)
         self._start_functions(clients, deployment["queueUrl"])
+        self._parts.enter_context(announced(deployment, self._server.port))
 
     def _client_of_models(self, clients: LocalClients) -> Client:
         """Services with a model of our own are called without HTTP: a start makes forty such calls."""

@@ -8,7 +8,9 @@ import stat
 import subprocess
 import sys
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -17,8 +19,18 @@ from typer.testing import CliRunner
 import argosy
 from argosy.cli.main import app
 from argosy.client.aws_clients import Connection, make_client, with_local_mode
+from argosy.client.deployment import find_deployment
 from argosy.client.errors import InvalidInput
-from argosy.client.local_key import LocalKey, data_folder, key_at, key_for, published, random_key
+from argosy.client.local_key import (
+    LocalKey,
+    announced,
+    announced_at,
+    data_folder,
+    key_at,
+    key_for,
+    published,
+    random_key,
+)
 from argosy.local.clients import LocalClients
 from tests.fakes.serving import front
 
@@ -43,6 +55,44 @@ def test_only_its_user_may_read_the_key(data: Path) -> None:
         assert (modes(data), len(list(data.iterdir()))) == ({0o600}, 2)
         assert key_for("http://localhost:4567") == key_at(4566) == KEY
     assert (key_at(4566), key_at(4567)) == (KEY, None)
+
+
+ANNOUNCED = {
+    "stage": "main", "region": "eu-west-1", "cluster": "argosy", "apiFunction": "argosy-api", "bucket": "results",
+    "logGroup": "/ecs",
+}  # fmt: skip
+
+
+def test_the_deployment_of_a_local_mode_that_runs_is_known_without_a_request(data: Path) -> None:
+    def refused(service: str) -> Any:
+        raise LookupError(service)
+
+    here = Connection("http://127.0.0.1:4566")
+    others = replace(here, stage="test"), replace(here, region="us-east-1"), Connection("http://127.0.0.1:4567")
+    with announced(ANNOUNCED, 4566):
+        assert find_deployment(here, refused).bucket == "results"
+        assert find_deployment(replace(here, region="eu-west-1"), refused).api_function == "argosy-api"
+        assert modes(data.parent / "deployments") == {0o600}
+        for other in others:
+            with pytest.raises(LookupError):
+                find_deployment(other, refused)
+    with pytest.raises(LookupError):
+        find_deployment(here, refused)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"process": "x"}', '{"process": 99999999}', ""])
+def test_a_local_mode_that_was_killed_announces_nothing(data: Path, text: str) -> None:
+    file = data.parent / "deployments" / "4566"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert announced_at("http://127.0.0.1:4566") == announced_at("http://127.0.0.1:99999") == {}
+
+
+def test_a_disk_that_takes_no_announcement_stops_nothing(data: Path) -> None:
+    data.parent.mkdir(parents=True)
+    (data.parent / "deployments").touch()
+    with announced(ANNOUNCED, 4566):
+        assert announced_at("http://127.0.0.1:4566") == {}
 
 
 def test_keys_are_random() -> None:
