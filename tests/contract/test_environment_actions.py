@@ -116,11 +116,9 @@ def test_a_service_from_its_creation_to_its_end(ask: Ask, refused: Ask) -> None:
     updated = ask("UpdateEnvironment", name="web", baseRevision=1, spec=changed)
     assert (updated["revision"], updated["created"]) == (2, True)
     code, said, _ = refused("UpdateEnvironment", name="web", baseRevision=1, spec=SERVICE)
-    assert (code, said) == (
-        409, "ConflictException: the newest revision of web is 2: review it, then update that one",
-    )  # fmt: skip
+    assert (code, "web is 2" in said) == (409, True)
     code, said, _ = refused("StartDeployment", name="web", revision=2, clientToken="once")
-    assert (code, said) == (409, "ConflictException: this clientToken was already used for revision 1")
+    assert (code, said.endswith("revision 1")) == (409, True)
     assert ask("StartDeployment", name="web")["deploying"] == 2
     until(lambda: ask("DescribeEnvironment", name="web")["completedRevision"] == 2, PATIENCE_S)
     assert refused("StopDeployment", name="web")[0] == 409

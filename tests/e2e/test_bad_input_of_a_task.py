@@ -44,7 +44,7 @@ def test_a_missing_model_is_reported_once_and_never_retried(aws: LocalAws, tmp_p
     assert "attempts     1, 0 interrupted" in status
     assert "task 0: exit 64" in status
     log = argosy(aws, "logs", run).stdout
-    assert "inference: there is no model at s3://argosy-results/models/none/: the prefix is empty" in log
+    assert "no model at s3://argosy-results/models/none/" in log
     s3 = LocalClients(aws.endpoint_url, aws.region, aws.key)("s3")
     found = s3.list_objects_v2(Bucket="argosy-results", Prefix=f"{run}/parts/")
     assert found["KeyCount"] == 0

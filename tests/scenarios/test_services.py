@@ -84,7 +84,7 @@ def test_a_revision_whose_tasks_fail_is_rolled_back() -> None:
     cluster.run_for(300)
     failed, back = web(cluster).deployments[1:]
     assert (failed.status, back.status, back.is_rollback, back.revision) == ("FAILED", "COMPLETED", True, 1)
-    assert "3 of its tasks failed before one more became healthy" in failed.reason
+    assert failed.reason.startswith("3 of its tasks failed")
     assert running(cluster) == {old: 4}
     assert [each.cordon for each in state_of(cluster).instances.values() if each.cordon] == []
 

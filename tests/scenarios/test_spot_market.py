@@ -89,7 +89,7 @@ def test_while_all_pools_cool_off_the_run_says_so_and_continues_when_capacity_is
         cluster.world.ec2.set_shortage(pool, 0)
     cluster.submit(4)
     cluster.run_for(60)
-    assert "short of capacity; tried again at" in cluster.record().waiting
+    assert "short of capacity" in cluster.record().waiting
     assert "c5.xlarge in us-east-1" in cluster.record().waiting
     for pool in (A, B):
         cluster.world.ec2.set_shortage(pool, None)
@@ -205,7 +205,7 @@ def test_nothing_is_bought_above_a_price_cap_and_the_run_says_so() -> None:
     cluster.submit(4)
     cluster.run_for(60)
     assert set(cluster.fleet_targets().values()) == {0}
-    assert "price caps of this deployment leave nothing" in cluster.record().waiting
+    assert "price caps" in cluster.record().waiting
     assert "priceCaps.perVcpuHour" in cluster.record().waiting
 
 

@@ -246,9 +246,7 @@ def test_a_token_of_a_request_with_other_filters_is_refused(desk: Desk, action: 
 def test_a_forged_place_is_refused(desk: Desk) -> None:
     request = ListTasks.model_validate({"action": "ListTasks"})
     answer = desk.ask("ListTasks", nextToken=token_of(request, "somewhere"))
-    assert error_of(answer)["fieldList"] == [
-        {"path": "nextToken", "message": "is not a token that this api has issued"}
-    ]
+    assert [each["path"] for each in error_of(answer)["fieldList"]] == ["nextToken"]
 
 
 def test_the_cluster_in_columns_says_what_its_objects_say(desk: Desk) -> None:

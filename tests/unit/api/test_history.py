@@ -156,7 +156,7 @@ def test_a_task_that_does_not_exist_is_refused_and_one_that_never_started_has_no
     with_a_run(desk)
     assert desk.body("DescribeTask", runId=RUN_ID, index=9)["attempts"] == []
     fault = error_of(desk.ask("DescribeTask", runId=RUN_ID, index=10))
-    assert fault["fieldList"] == [{"path": "index", "message": "the run has 10 tasks, counted from 0"}]
+    assert [each["path"] for each in fault["fieldList"]] == ["index"]
 
 
 def test_a_history_shows_course_instances_and_failures_in_groups(desk: Desk) -> None:

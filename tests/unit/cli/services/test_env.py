@@ -55,9 +55,9 @@ def test_update_takes_the_newest_revision_for_its_base(spec: str) -> None:
 
 
 def test_update_with_a_base_makes_one_request_and_reports_a_conflict(spec: str) -> None:
-    world = World().answers("UpdateEnvironment", api_error(409, "ConflictException", "the newest revision of web is 3"))
+    world = World().answers("UpdateEnvironment", api_error(409, "ConflictException", "3 is newer"))
     result = world.argosy("env", "update", spec, "--base", "2")
-    assert (result.exit_code, result.stderr) == (2, "error: the newest revision of web is 3\n")
+    assert (result.exit_code, result.stderr) == (2, "error: 3 is newer\n")
     assert [each["action"] for each in world.functions.requests] == ["UpdateEnvironment"]
 
 

@@ -26,6 +26,7 @@ from argosy.model.state import State
 from argosy.scheduler.buying.budget import CappedRuns, run_budgets
 from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.orders import bought as bought_in_a_tick
+from argosy.scheduler.buying.remarks import ORDERED
 from argosy.scheduler.placing.places import placed
 from argosy.scheduler.supply.present import what_is_there
 from argosy.scheduler.supply.roster import Roster
@@ -192,7 +193,7 @@ def test_other_queues_get_purchases_while_one_is_at_its_cap() -> None:
     second = run(state, 2, 8)
     actions = decided(state)
     assert bought(actions) == 3
-    assert sentences(actions)[second] == "waiting for ordered instances to join the cluster"
+    assert sentences(actions)[second] == ORDERED
 
 
 def test_a_run_that_waits_for_gpus_keeps_nothing_of_the_cap_from_the_next_one() -> None:
@@ -270,7 +271,7 @@ def test_an_instance_that_is_guaranteed_is_bought_first() -> None:
     second = run(state, 2, 4, queue="prod")
     actions = decided(state, max_instances=3)
     assert bought(actions) == 3
-    assert sentences(actions)[second] == "waiting for ordered instances to join the cluster"
+    assert sentences(actions)[second] == ORDERED
 
 
 def test_a_guarantee_that_is_not_lent_is_kept_from_others_even_if_unused() -> None:
@@ -328,7 +329,7 @@ def test_what_a_run_may_not_buy_within_its_own_limits_is_bought_for_the_others()
     actions = decided(state, max_instances=1)
     assert bought(actions) == 1
     assert sentences(actions)[poor].startswith("capacity.maxHourlyCost of")
-    assert sentences(actions)[large] == "held back by maxInstances of the deployment"  # its second task
+    assert "maxInstances" in sentences(actions)[large]  # its second task
 
 
 @dataclass(frozen=True)

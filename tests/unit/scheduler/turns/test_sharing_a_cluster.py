@@ -13,6 +13,7 @@ from argosy.model.inbox import SharingRequest
 from argosy.model.run_terms import DaemonTerms
 from argosy.model.state import State
 from argosy.model.tasks import TaskStatus
+from argosy.scheduler.buying.remarks import ORDERED
 from argosy.scheduler.turns.fair_order import FairOrder
 from argosy.scheduler.turns.queue_views import use_of_queues
 from tests.builders import (
@@ -123,7 +124,7 @@ def test_a_run_of_one_task_gets_its_instance_although_the_first_run_would_take_a
     actions = decided(state, growth_per_tick=5)
     assert sum(each.spot_target for each in actions if isinstance(each, SetTarget)) == 5
     remarks = {each.run_id: each.sentence for each in actions if isinstance(each, Remark)}
-    assert remarks[second] == "waiting for ordered instances to join the cluster"
+    assert remarks[second] == ORDERED
 
 
 def test_what_is_bought_for_one_queue_is_not_promised_to_another() -> None:
@@ -133,7 +134,7 @@ def test_what_is_bought_for_one_queue_is_not_promised_to_another() -> None:
     second = run(state, 2, 1, queue="research")
     actions = decided(state, max_instances=5)
     remarks = {each.run_id: each.sentence for each in actions if isinstance(each, Remark)}
-    assert remarks[second] == "waiting for ordered instances to join the cluster"
+    assert remarks[second] == ORDERED
 
 
 def test_of_a_queue_the_first_run_starts_first_although_instances_come_for_both() -> None:
