@@ -262,7 +262,7 @@ class Trial:
 
     def _run_to_rest(self) -> None:
         pause_s, limit_s, since = BUSY_S, self.plan.limit_s, self.faults_ended_at
-        if any(self.faults.seen[kind] for kind in ONE_BY_ONE):
+        if any(self.faults.seen[kind] for kind in ONE_BY_ONE) or crowd.is_pressed(self.plan):
             limit_s += sum(job.tasks * max(job.longest_s, job.longest_attempt_s) for job in self.jobs.values())
         if self.faults.seen["torn-document"]:
             limit_s += MOST_S  # what cannot be read stays suspended for this long before it is given up

@@ -27,6 +27,8 @@ AttemptName = tuple[str, int, int]
 """Run id, index, attempt."""
 UNWATCHED = (CANCELLED, GIVEN_UP.format(""))
 """The reason of a run that ended while it was suspended contains this: the ends of its last attempts were not seen."""
+WITHOUT_TASK = (Outcome.LOST, Outcome.INTERRUPTED, Outcome.CANCELLED)
+"""The outcomes of a launch of which nothing was ever known: users may have cancelled it."""
 
 
 class StartedTask(NamedTuple):
@@ -151,7 +153,7 @@ class HistoryChecker(Checker):
 
     def _check(self, name: AttemptName, row: EndedAttempt) -> None:
         if not row.task_id:
-            if row.outcome not in (Outcome.LOST, Outcome.INTERRUPTED):
+            if row.outcome not in WITHOUT_TASK:
                 self._violated("H2", name, f"ended as {row.outcome.name} without an ECS task")
             return
         task = self._started.get(row.task_id)
