@@ -329,7 +329,7 @@ def test_what_a_run_may_not_buy_within_its_own_limits_is_bought_for_the_others()
     actions = decided(state, max_instances=1)
     assert bought(actions) == 1
     assert sentences(actions)[poor].startswith("capacity.maxHourlyCost of")
-    assert "maxInstances" in sentences(actions)[large]  # its second task
+    assert "maxInstances of the deployment" in sentences(actions)[large]  # its second task
 
 
 @dataclass(frozen=True)
