@@ -137,6 +137,12 @@ def sweeps_know_an_old_state(patch: Patch) -> None:
     patch.setattr(AwsExecutor, "observe", lambda self, now, state: self._observer.observe(now))
 
 
+@planted("a sweep does not say when it saw an instance running", check=scenario(COMPANY, SEEN, 60.0, 3, True))
+def sweeps_have_no_time(patch: Patch) -> None:
+    real = fleets._host_seen
+    patch.setattr(fleets, "_host_seen", lambda each, cell, at, failed=None: real(each, cell, 0.0, failed))
+
+
 @planted("the failures that a lost commit had taken in are forgotten", check=scenario(COMPANY, SEEN, 10.0, 3, True))
 def failures_go_with_the_commit(patch: Patch) -> None:
     real = Engine.tick

@@ -25,16 +25,10 @@ def without_a_lease(tick_s: float, **options: Any) -> Controlled:
 
 
 @pytest.mark.parametrize("hears", [True, False])
-@pytest.mark.parametrize(("tick_s", "exit_code"), [(5.0, 3), (10.0, 3), (5.0, 0), (10.0, 0), (60.0, 0)])
+@pytest.mark.parametrize(("tick_s", "exit_code"), [(10.0, 3), (10.0, 0), (60.0, 3), (60.0, 0)])
 def test_ended_tasks_are_seen_within_two_minutes_and_a_tick(tick_s: float, exit_code: int, hears: bool) -> None:
-    """A loop ticks every 5 s while an end is open, because that is due at once (`scheduler.due`); sweeps are 120 s
-    apart.
-
-    Failures at ticks of 60 s are left out: they took 240 to 360 s. A failure is booked in the third commit: the first
-    one takes it in, the second allows the look-up of its instance, and the third takes the answer in. Each lost commit
-    costs a tick. Keeping the time of the failure and the answer across lost commits still took 240 to 300 s. If the
-    loser ticked again at once, two controllers that alternate would lose every outcome, and no task would ever start.
-    """
+    """60 s is the period of the schedule. A loop ticks every 5 s while an end is open, because that is due at once
+    (`scheduler.due`). A failure counts once its instance was seen running later; each lost commit costs a tick."""
     cluster = without_a_lease(tick_s, lose=lambda message: not hears and message["source"] == "aws.ecs")
     cluster.world.workload = lambda task, instance: TaskBehaviour(90.0, exit_code=exit_code)
     run_id = cluster.submit(TASKS, retryStrategy={"attempts": 1})

@@ -66,6 +66,9 @@ FOUND = {
     "A7 dependents that are cancelled": """
         test_a_run_goes_with_the_one_that_it_depends_on_where_its_user_asked_for_that
         test_a_cancelled_run_takes_along_those_that_depend_on_it_where_that_is_asked""",
+    "sick hosts (section A, 5)": """
+        test_a_sick_host_is_drained_and_replaced_in_the_first_tick_that_knows_of_it
+        test_a_sweep_reads_each_status_check_of_ec2""",
     "A8 controllers without a lease": "test_ended_tasks_are_seen_within_two_minutes_and_a_tick",
     "A9 any damage of local mode's state": """
         test_a_damaged_state_is_refused_and_left_as_it_is_and_can_be_forgotten

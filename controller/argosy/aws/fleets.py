@@ -259,7 +259,7 @@ class AwsFleets:
         if cell.name not in self._ours:
             self._list(cell, check_time)  # until fleets are listed, none is known to be ours
         failed = _failed_checks(cell, check_time)
-        tagged = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}]
+        tagged, asked_at = [{"Name": f"tag:{STAGE_TAG}", "Values": [self._stage]}], self._clock()
         for page in pages(_asking(cell.ec2.describe_instances, check_time), Filters=tagged, MaxResults=1000):
             for reservation in page["Reservations"]:
                 ours = [
@@ -267,7 +267,7 @@ class AwsFleets:
                     for instance in reservation["Instances"]
                     if self._ours[cell.name].intersection(map(_tags(instance).get, LAUNCHER_TAGS))
                 ]
-                yield from read_each(partial(_host_seen, cell=cell, failed=failed), ours)
+                yield from read_each(partial(_host_seen, cell=cell, at=asked_at, failed=failed), ours)
 
     def look_up(self, action: LookUpHosts, deadline: float) -> list[Event]:
         """EC2's view of single instances. By a filter, because one unknown id would fail the whole call."""
@@ -285,7 +285,7 @@ class AwsFleets:
             return [NotCarriedOut(_heard(cell, error).text)]
         reservations = [reservation for page in found for reservation in page["Reservations"]]
         instances = [instance for each in reservations for instance in each["Instances"]]
-        return list(read_each(lambda each: replace(_host_seen(each, cell), at=asked_at), instances))
+        return list(read_each(partial(_host_seen, cell=cell, at=asked_at), instances))
 
 
 def _not_set(action: SetTarget, fault: CallFailure) -> Event:
@@ -338,8 +338,8 @@ def _failed_checks(cell: Cell, check_time: CheckTime) -> Mapping[str, str] | Non
     return {name: f"EC2's {' and '.join(checks)} status check failed" for name, checks in found.items()}
 
 
-def _host_seen(instance: Mapping[str, Any], cell: Cell, failed: Mapping[str, str] | None = None) -> HostSeen:
-    """failed: by instance, the checks of EC2 that it fails; None = not known."""
+def _host_seen(instance: Mapping[str, Any], cell: Cell, at: float, failed: Mapping[str, str] | None = None) -> HostSeen:
+    """at: when EC2 was asked. failed: by instance, the checks of EC2 that it fails; None = not known."""
     purchase, reservation = as_reserved(instance, cell)
     return HostSeen(
         instance_id=instance["InstanceId"],
@@ -353,6 +353,7 @@ def _host_seen(instance: Mapping[str, Any], cell: Cell, failed: Mapping[str, str
         fleet_id=_tags(instance).get(FLEET_OF_INSTANCE_TAG, ""),
         private_ip=str(instance.get("PrivateIpAddress") or ""),
         public_ip=str(instance.get("PublicIpAddress") or ""),
+        at=at,
         impaired=None if failed is None else failed.get(instance["InstanceId"], ""),
     )
 

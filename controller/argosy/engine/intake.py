@@ -88,7 +88,7 @@ class TickIntake:
     passed_at: float = 0.0  # epoch seconds: when the effects of time alone were judged
     decided_at: float = 0.0
     switches: Switches = field(default_factory=Switches)  # as they were then
-    outcomes: list[Event] = field(default_factory=list)  # of the last tick's actions
+    outcomes: list[Fact] = field(default_factory=list)  # of the last tick's actions
     open_ends: OpenEnds = field(default_factory=OpenEnds)  # as they were at the start: they are not stored
     poison: int = 0  # messages that cannot be read
     repaired: int = 0  # ends of tasks and instances that a sweep showed and no event reported

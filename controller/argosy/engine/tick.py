@@ -18,7 +18,7 @@ from argosy.engine.intake import TickIntake, ended_dependencies, event_of
 from argosy.engine.loading import record_of, stored, tried_again
 from argosy.engine.own_faults import Exclusions, OwnFailure, PortFailed, TickFailed, marked, ours, run_of
 from argosy.engine.report import ReportedShortages, TickReport, figures_of, reported_damage
-from argosy.engine.steps import awaits_instances, begin, conclude, epoch_of, is_idle, take
+from argosy.engine.steps import Fact, awaits_instances, begin, conclude, epoch_of, is_idle, take
 from argosy.lifecycle.apply import pass_time
 from argosy.lifecycle.suspension import refuse
 from argosy.messages.eventbridge import PoisonMessage, to_event
@@ -64,11 +64,10 @@ class Engine:
     recorder: Recorder | None = None  # None: nothing is recorded
     state: State | None = None
     backlog: deque[Message] = field(default_factory=deque)
-    outcomes: deque[Event] = field(default_factory=deque)
+    outcomes: deque[Fact] = field(default_factory=deque)
     sightings: deque[Event] = field(default_factory=deque)  # facts of the last sweep that are not applied yet
     shortages: ReportedShortages = field(default_factory=ReportedShortages)
     committed_root: bytes = b""
-    carried_out_at: float = 0.0  # when the outcomes happened
     acted_at: float = 0.0  # when something outside was last changed, as far as is known
     looked_at: float = 0.0  # the last sweep that showed every instance
     excluded: Exclusions = field(default_factory=Exclusions)
@@ -94,9 +93,8 @@ class Engine:
                     self._exclude(stumble, until)
         except BaseException as error:
             known = self.taken if isinstance(error, StaleState) else TickIntake()
-            self.forget()  # what was sent is no longer known: the next load treats every intent as in doubt
+            self.forget(known.open_ends.heard())  # what was sent is not known: the next load doubts every intent
             self.backlog.extend(known.messages)
-            self.outcomes.extend(each.seen for each in known.open_ends.failures.values())  # or they are put off again
             self.has_company |= isinstance(error, StaleState)
             if isinstance(error, TickFailed | PortFailed):
                 raise error.error from None
@@ -144,7 +142,7 @@ class Engine:
         """Begin another invocation. The state in memory counts if the last invocation ended with nothing under way and
         no other controller has committed since."""
         if not self.left_quiet or self.state is None or self.state.version != self.store.version():
-            self.forget()
+            self.forget(self.state.open_ends.heard() if self.state else ())
         self.left_quiet = self.has_company = False
 
     def flush_record(self) -> None:
@@ -152,11 +150,11 @@ class Engine:
         if self.recorder is not None:
             self.recorder.flush()
 
-    def forget(self) -> None:
-        """Drop the state in memory; messages that were not deleted come again."""
+    def forget(self, heard: Sequence[Fact] = ()) -> None:
+        """Drop the state in memory; messages that were not deleted come again. heard: facts that would not."""
         self.state = None
         self.backlog.clear()
-        self.outcomes.clear()
+        self.outcomes = deque(heard)
         self.sightings.clear()
         self.taken = TickIntake()
 
@@ -239,14 +237,13 @@ class Engine:
             self.acted_at = self.now()
         for outcome in self.executor.carry_out(effects, state, self.now() + self.execute_s):
             if not isinstance(outcome, ActionFailed):
-                self.outcomes.append(outcome)
+                self.outcomes.append((outcome, self.now()))
                 continue
             what = f"run {outcome.run_id}" if outcome.run_id else "an action"
             self.excluded.troubles.append(OwnFailure(what, outcome.reason, outcome.trace))
             if outcome.run_id:
                 self.excluded.runs[outcome.run_id] = outcome.reason
                 self.state = None  # the next load suspends it
-        self.carried_out_at = self.now()
 
     def _observe(self, state: State) -> None:
         """Sweep everything, if a sweep is due and the last one is applied."""
@@ -327,9 +324,9 @@ class Engine:
         whether something progressed."""
         taken, progress = self.taken, False
         while self.outcomes:
-            outcome = self.outcomes.popleft()
-            taken.outcomes.append(outcome)
-            self._take(state, outcome, self.carried_out_at)
+            outcome, at = self.outcomes.popleft()
+            taken.outcomes.append((outcome, at))
+            self._take(state, outcome, at)
             with self.excluded.tolerating("whether to wait"):
                 progress |= is_progress(outcome)
         return progress
@@ -387,6 +384,7 @@ class Engine:
         eager = True
         with self.excluded.tolerating("when to look again"):
             eager = awaits_instances(state) or (is_idle(state) and not self._has_looked())
+            eager |= self.has_company and bool(state.open_ends)  # a lost commit drops the answer
         period_s = self.policy.eager_sweep_s if eager else self.policy.sweep_s
         return self.now() - state.observed_at >= period_s
 

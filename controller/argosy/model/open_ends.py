@@ -57,6 +57,10 @@ class OpenEnds:
         if seen.version > earlier.seen.version:
             self.failures[row] = replace(earlier, seen=seen)
 
+    def heard(self) -> list[tuple[TaskSeen, float]]:
+        """The failures as facts, with their times: the time that each has to wait does not begin again."""
+        return [(each.seen, each.heard_at) for each in self.failures.values()]
+
     def copy(self) -> OpenEnds:
         """A copy with the same entries, which never change."""
         return OpenEnds(dict(self.failures), dict(self.missing_results), dict(self.ran_at), dict(self.killed))
