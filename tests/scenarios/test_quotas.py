@@ -38,3 +38,17 @@ def test_two_queues_share_a_quota_by_weight_and_a_cpu_run_does_not_wait() -> Non
     cluster.cancel()
     cluster.cancel(OTHER)
     cluster.run_to_rest()
+
+
+def test_a_quota_of_0_that_only_ec2_knows_is_the_reason_and_nothing_is_bought_until_it_is_raised() -> None:
+    cluster = Controlled(zones=("us-east-1a",), work_s=30.0)
+    cluster.world.ec2.set_spot_quota("Standard", 0)
+    cluster.submit(4)
+    cluster.run_for(300)
+    for told in (cluster.record().waiting, cluster.explained()):
+        assert "[spotInstanceCountLimitExceeded: Max spot instance count exceeded]" in told
+        assert "argosy doctor shows it; ask for more in Service Quotas" in told
+    assert not cluster.world.ec2.ledger.instances
+    cluster.world.ec2.set_spot_quota("Standard", None)
+    cluster.run_to_rest()
+    assert cluster.record().status is RunStatus.SUCCEEDED

@@ -103,7 +103,9 @@ FOUND = {
         test_a_denied_call_for_which_no_run_waits_holds_none_up
         test_each_denied_call_is_shown_in_awss_words_and_nothing_that_costs_stays
         test_every_call_that_the_controller_makes_is_in_one_of_the_tables""",
-    "input: a quota of 0": "test_where_the_going_of_an_instance_does_not_help_none_is_emptied",
+    "input: a quota of 0": """
+        test_a_quota_of_0_that_only_ec2_knows_is_the_reason_and_nothing_is_bought_until_it_is_raised
+        test_where_the_going_of_an_instance_does_not_help_none_is_emptied""",
     "input: an image that never comes": """
         test_an_image_that_never_comes_ends_the_run_after_three_tries_of_thirty_minutes""",
     "input: a Region without any named type": "test_a_region_without_a_usable_type_is_refused_and_can_be_corrected",
