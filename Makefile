@@ -24,7 +24,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 # With it every process compiles all that it imports: the tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup tensorflow pytorch runner demo demo-services demo-tensorflow simulate demo-containers base-image images-test test test-fast test-deep
+.PHONY: help setup tensorflow pytorch runner demo demo-gang demo-services demo-tensorflow simulate demo-containers base-image images-test test test-fast test-deep
 .PHONY: coverage test-containers test-engines bench gpu-check check format lint reference docs requirements
 .PHONY: synth doctor bootstrap deploy roll destroy destroy-cell clean
 
@@ -107,6 +107,9 @@ demo: $(LOCAL) ## Run the digits batch on an emulated AWS, with an interruption;
 
 demo-services: $(LOCAL) ## Tour of services: a cluster of 1, 2 and 10 instances, deploy, update, roll back, and nothing left
 	@$(BIN)/argosy demo --tour 10 $(ARGS)
+
+demo-gang: $(LOCAL) ## Two instances add numbers together, one is taken away, and both go on from their checkpoint
+	@$(BIN)/python -m tests.harness.demo_gang $(ARGS)
 
 demo-tensorflow: $(TENSORFLOW) ## Train, classify with an interruption, and benchmark; results in out/demo-tensorflow
 	@$(BIN)/python -m tests.harness.demo_tensorflow $(ARGS)

@@ -1,4 +1,4 @@
-"""The instances' network: a VPC over explicit zones, or the owner's own, with no way in.
+"""The instances' network: a VPC over explicit zones, or the owner's own, with no way in but among instances with gangs.
 
 The setting `subnets` selects the way out. public: each instance has a public address, the cheapest for few instances.
 nat: one NAT gateway for all. private: none; AWS is reached over interface endpoints, and images are in ECR.
@@ -43,13 +43,16 @@ class Network(Construct):
         self.subnets = (
             self._subnets_of(existing) if existing else self.vpc.select_subnets(subnet_group_name="Instances").subnets
         )
+        inbound = "TCP from each other only" if settings.gangs else "no inbound traffic"
         self.security_group = ec2.SecurityGroup(
             self,
             "Instances",
             vpc=self.vpc,
-            description="Container instances: no inbound traffic",
+            description=f"Container instances: {inbound}",
             allow_all_outbound=True,
         )
+        if settings.gangs:  # the programs of a gang choose ports themselves
+            self.security_group.add_ingress_rule(self.security_group, ec2.Port.all_tcp(), "members of gangs")
         if settings.subnets == "private" and existing is None:
             more = _SSM_SERVICES if settings.allow_ssm else _EXEC_SERVICES if settings.allow_exec else {}
             self._add_interface_endpoints({**_INTERFACE_SERVICES, **more})

@@ -59,6 +59,28 @@ OF_TASKS = {
     "ARGOSY_CHECKPOINT_URI": "`s3://` folder of the task's checkpoints, for the runner",
     "ARGOSY_CHECKPOINT_SECONDS": "as `checkpoint.everySeconds` of the spec, for the runner; 0 without",
 }
+OF_GANGS = {
+    "ARGOSY_GANG_INDEX": "the number of its [gang](../guides/gangs.md), from 0",
+    "ARGOSY_GANG_RANK": "its rank in the gang, from 0",
+    "ARGOSY_GANG_SIZE": "`gang.size` of the spec",
+    "ARGOSY_GANG_HOSTS": "the addresses of all members by rank, with commas",
+    "MASTER_ADDR": "in a gang, the address of rank 0",
+    "MASTER_PORT": "in a gang, a port for rank 0",
+    "NODE_RANK": "as `ARGOSY_GANG_RANK`",
+    "NNODES": "as `ARGOSY_GANG_SIZE`",
+    "RANK": "as `ARGOSY_GANG_RANK`; absent with `gang.processes: gpu`",
+    "WORLD_SIZE": "as `ARGOSY_GANG_SIZE`; absent with `gang.processes: gpu`",
+    "LOCAL_RANK": "0 in a gang; absent with `gang.processes: gpu`",
+    "PET_NNODES": "as `NNODES`, for `torchrun`",
+    "PET_NODE_RANK": "as `NODE_RANK`, for `torchrun`",
+    "PET_NPROC_PER_NODE": "in a gang, the processes of a member, for `torchrun`",
+    "PET_MASTER_ADDR": "as `MASTER_ADDR`, for `torchrun`",
+    "PET_MASTER_PORT": "as `MASTER_PORT`, for `torchrun`",
+    "AWS_BATCH_JOB_NODE_INDEX": "as `NODE_RANK`, with `compat: aws-batch`",
+    "AWS_BATCH_JOB_NUM_NODES": "as `NNODES`, with `compat: aws-batch`",
+    "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0 in a gang, with `compat: aws-batch`",
+    "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "as `MASTER_ADDR`, with `compat: aws-batch`",
+}
 BY_RUNNER = {
     "ARGOSY_OVERRIDES": "`s3://` object from which the runner takes a command and variables too long for ECS",
     "ARGOSY_IN": "folder with the `inputs`",
@@ -95,6 +117,7 @@ PARTS = {
     "ExitRuleSpec": "retryStrategy.evaluateOnExit",
     "TimeoutSpec": "timeout",
     "CheckpointSpec": "checkpoint",
+    "GangSpec": "gang",
     "DependencySpec": "dependsOn",
     "DaemonSpec": "daemon",
     "DaemonUpdateSpec": "daemon.update",
@@ -240,7 +263,7 @@ def names_page() -> str:
     lines += [_row("`${item.KEY}`", "the member KEY of an item that is a mapping")]
     lines += [_row("`${dependency.NAME.output}`", "`s3://` folder of the run NAME that `dependsOn` lists"), ""]
     lines += ["## In the environment of a task", "", "| variable | value |", "| -- | -- |"]
-    lines += [_row(f"`{name}`", meaning) for name, meaning in {**OF_TASKS, **BY_RUNNER}.items()]
+    lines += [_row(f"`{name}`", meaning) for name, meaning in {**OF_TASKS, **OF_GANGS, **BY_RUNNER}.items()]
     return "\n".join([*lines, ""])
 
 

@@ -41,6 +41,7 @@ MEANINGS = {
     "checkpointDays": "When checkpoints are deleted after they were saved, in days from 7 on; 0 keeps them.",
     "fitnessFunctions": "Placement functions that specs may name: `module:function`.",
     "gpuShareAcrossOwners": "Whether tasks of several owners may [share a GPU](../guides/gpus.md#a-part-of-a-gpu).",
+    "gangs": "Allow [gangs](../guides/gangs.md), whose tasks have their instance's network.",
     "allowExec": "Allow `argosy exec` (ECS Exec).",
     "allowInterrupt": "Allow `argosy interrupt` (AWS Fault Injection Service).",
     "allowSsm": "Allow a shell on instances with Session Manager (`AmazonSSMManagedInstanceCore`).",

@@ -49,6 +49,7 @@ def main() -> int:
         planted_faults,
         planted_floors,
         planted_further,
+        planted_gangs,
         planted_gpus,
         planted_health,
         planted_hosts,
@@ -87,7 +88,7 @@ def main() -> int:
     assert planted.Patch is planted_schedules.Patch is planted_dependencies.Patch
     assert planted.Patch is planted_services.Patch is planted_floors.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch
-    assert planted.Patch is planted_daemons.Patch is planted_preemption.Patch
+    assert planted.Patch is planted_daemons.Patch is planted_preemption.Patch is planted_gangs.Patch
     assert planted.Patch is planted_schedules.Patch is planted_sharing.Patch is planted_quiet.Patch
     assert (
         planted.Patch

@@ -19,6 +19,7 @@ from tests.mutations import planted_entrances as of_entrances
 from tests.mutations import planted_faults as seventh
 from tests.mutations import planted_floors as thirteenth
 from tests.mutations import planted_further as second
+from tests.mutations import planted_gangs as of_gangs
 from tests.mutations import planted_gpus as of_gpus
 from tests.mutations import planted_health as of_health
 from tests.mutations import planted_hosts as of_hosts
@@ -122,6 +123,7 @@ def test_there_are_thirty_bugs_and_the_documented_table_holds_them_all() -> None
         of_pulls,
         of_refusals,
         of_readings,
+        of_gangs,
         of_gpus,
         of_hosts,
         of_users,

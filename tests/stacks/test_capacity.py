@@ -315,6 +315,19 @@ def test_nothing_comes_in(home: Template) -> None:
     assert not [g for g in home.of_type("AWS::EC2::SecurityGroup").values() if g.get("SecurityGroupIngress")]
 
 
+def test_instances_reach_each_other_by_tcp_where_the_owner_allows_gangs(tmp_path: Path) -> None:
+    import aws_cdk as cdk
+
+    from stacks.network import Network
+
+    app = cdk.App(outdir=str(tmp_path))
+    Network(cdk.Stack(app, "open"), "Network", settings=load_settings({"gangs": True}), region="us-east-1")
+    made = app.synth().get_stack_by_name("open").template["Resources"].values()
+    [rule] = [each["Properties"] for each in made if each["Type"] == "AWS::EC2::SecurityGroupIngress"]
+    assert rule["GroupId"] == rule["SourceSecurityGroupId"]
+    assert (rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) == ("tcp", 0, 65535)
+
+
 def test_private_subnets_have_no_way_out_but_endpoints(closed: Template) -> None:
     assert not closed.of_type("AWS::EC2::InternetGateway")
     assert not closed.of_type("AWS::EC2::NatGateway")

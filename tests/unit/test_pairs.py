@@ -9,7 +9,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 FEATURES = (
     "gpuShare", "checkpoint", "program versions", "inputs", "headroom", "services", "schedules", "N_TO_N", "map",
-    "retry", "interrupt", "two controllers",
+    "retry", "interrupt", "two controllers", "gang",
 )  # fmt: skip
 PAIRS = "scenarios/test_pairs.py"
 FIRING = "unit/api/test_firing.py"
@@ -41,6 +41,11 @@ SUBMITS = "A schedule submits its spec through the same admission as a user, and
 IN_THE_TASK = "The runner reads them within the task. The controller and the placement see none of it"
 ROOM_IS_LAST = "Headroom is placed after every task, by size alone, and knows nothing of the runs that come"
 ENDED_FIRST = "A task that others wait for has succeeded when they start. What it ran does not matter to them"
+REFUSED_WITH_GANGS = "unit/spec/test_gangs.py::test_what_cannot_stand_with_a_gang_is_refused_with_its_reason"
+GANGS_RESUME = "e2e/test_gangs.py::test_a_gang_of_two_restarts_as_one_from_its_checkpoint"
+GANG_TRIALS = "simulation/test_gangs.py::test_gangs_start_and_restart_as_one_under_several_controllers"
+WHOLE = "unit/gangs/test_members.py::test_single_tasks_stand_for_their_whole_gangs"
+ONE_FOR_ALL = "A retry brings all tasks of a gang to the latest version of the program, because they fail together"
 
 TABLE = {
     "gpuShare x checkpoint": FIXED,
@@ -54,6 +59,7 @@ TABLE = {
     "gpuShare x retry": FIXED,
     "gpuShare x interrupt": FIXED,
     "gpuShare x two controllers": FIXED,
+    "gpuShare x gang": REFUSED_WITH_GANGS,
     "checkpoint x program versions": FIXED,
     "checkpoint x inputs": FIXED,
     "checkpoint x headroom": ROOM_IS_LAST,
@@ -64,6 +70,7 @@ TABLE = {
     "checkpoint x retry": FIXED,
     "checkpoint x interrupt": RESUMED,
     "checkpoint x two controllers": SAVING,
+    "checkpoint x gang": GANGS_RESUME,
     "program versions x inputs": FIXED,
     "program versions x headroom": ROOM_IS_LAST,
     "program versions x services": ENDLESS,
@@ -73,6 +80,7 @@ TABLE = {
     "program versions x retry": ITS_OWN,
     "program versions x interrupt": FIXED,
     "program versions x two controllers": FIXED,
+    "program versions x gang": ONE_FOR_ALL,
     "inputs x headroom": ROOM_IS_LAST,
     "inputs x services": ALLOWED,
     "inputs x schedules": f"{DATA}::test_what_a_schedule_reads_by_name_is_copied_to_where_nothing_expires",
@@ -81,6 +89,7 @@ TABLE = {
     "inputs x retry": f"{UPLOADED}::test_a_chunk_that_is_gone_ends_the_task_for_good_with_what_to_do",
     "inputs x interrupt": "contract/runner/test_stopping.py::test_while_it_fetches",
     "inputs x two controllers": IN_THE_TASK,
+    "inputs x gang": IN_THE_TASK,
     "headroom x services": ROOM,
     "headroom x schedules": f"{HEADROOM}::test_further_tasks_start_at_once_and_nothing_is_kept_after_the_last_run",
     "headroom x N_TO_N": IN_TURN,
@@ -88,27 +97,35 @@ TABLE = {
     "headroom x retry": ROOM_IS_LAST,
     "headroom x interrupt": ROOM,
     "headroom x two controllers": ROOM,
+    "headroom x gang": ROOM_IS_LAST,
     "services x schedules": "unit/api/test_schedules.py::test_what_has_no_end_is_not_started_by_a_schedule",
     "services x N_TO_N": f"{DEPENDENCIES}::test_a_run_of_a_service_cannot_be_waited_for",
     "services x map": "A map submits a batch: its options name no other kind",
     "services x retry": ENDLESS,
     "services x interrupt": ROOM,
     "services x two controllers": ROOM,
+    "services x gang": ALLOWED,
     "schedules x N_TO_N": SUBMITS,
     "schedules x map": "A schedule submits a spec, and a map is the loop of a program that waits for its results",
     "schedules x retry": f"{FIRING}::test_a_run_that_is_retried_is_open_again_even_if_another_one_has_run_since",
     "schedules x interrupt": "A schedule sees whether a run is open. An interrupted run is",
     "schedules x two controllers": "simulation/test_schedules.py::test_each_time_has_one_verdict_and_at_most_one_run",
+    "schedules x gang": SUBMITS,
     "N_TO_N x map": "A map returns results here. Its run has no option that waits for another run",
     "N_TO_N x retry": BOTH_AGAIN,
     "N_TO_N x interrupt": TRIALS,
     "N_TO_N x two controllers": TRIALS,
+    "N_TO_N x gang": REFUSED_WITH_GANGS,
     "map x retry": f"{MAP}::test_a_crash_is_tried_again",
     "map x interrupt": "An interrupted task of a map has another attempt, as any other, and gives its results once",
     "map x two controllers": "A map reads the record of its run and results, which controllers commit in turn",
+    "map x gang": "A map submits single tasks: its options name no gang",
     "retry x interrupt": FIXED,
     "retry x two controllers": f"{RETRY}::test_two_controllers_reopen_a_run_once",
+    "retry x gang": WHOLE,
     "interrupt x two controllers": FIXED,
+    "interrupt x gang": GANGS_RESUME,
+    "two controllers x gang": GANG_TRIALS,
 }  # fmt: skip
 
 

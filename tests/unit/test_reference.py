@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from argosy.gangs import rendezvous
+from argosy.model.run_terms import GangTerms
 from argosy.settings.settings import Settings
 from tests import reference, settings_reference
 
@@ -18,6 +20,7 @@ def test_a_reference_page_is_as_the_code_has_it(name: str) -> None:
 
 def test_every_variable_of_tasks_is_explained_and_no_other() -> None:
     assert reference.variables_told() == {*reference.OF_TASKS}
+    assert {*rendezvous.longest(GangTerms(2, 600.0, per_gpu=False), 0)} == {*reference.OF_GANGS}
 
 
 def test_every_setting_is_explained_and_no_other() -> None:

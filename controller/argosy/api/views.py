@@ -55,6 +55,7 @@ def run_view(record: RunRecord) -> JSON:
         "gpus": record.needs.gpus,
         "gpuPart": float(record.gpu_part) if record.gpu_part else None,
         "gpuShareMib": record.needs.gpu_share_mib,
+        "gangSize": record.gang_size,
         "tasks": _task_counts(record.task_count, record.counts),
         "attempts": record.attempts,
         "interruptions": record.interruptions,

@@ -13,6 +13,7 @@ from typing import Any
 
 from argosy.aws.cell import AwsDeployment
 from argosy.catalogue.lookup import SHARED_MEMORY_DIVISOR
+from argosy.gangs import rendezvous
 from argosy.layout import LOG_PREFIX
 from argosy.model.actions import Launch
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
@@ -45,6 +46,7 @@ def run_task_request(launch: Launch, run: Run, item: Any, task_definition: str, 
     environment = [*overrides["environment"], {"name": LAUNCH_VARIABLE, "value": str(key.launch)}]
     if first := int(run.tasks["first"][key.index]):
         environment.append({"name": FIRST_ATTEMPT_VARIABLE, "value": str(first)})
+    environment += _rendezvous(run, key)
     override = {"name": run.container, "environment": environment}
     if overrides["command"] is not None:
         override["command"] = overrides["command"]
@@ -62,6 +64,17 @@ def run_task_request(launch: Launch, run: Run, item: Any, task_definition: str, 
         "tags": [{"key": name, "value": value} for name, value in sorted(tags.items())],
     }
     return {**request, "enableExecuteCommand": True} if run.takes_exec else request
+
+
+def _rendezvous(run: Run, key: AttemptKey) -> list[dict[str, str]]:
+    """How a member finds the others of its gang. Raises KeyError if the gang has ended."""
+    if run.terms.gang is None:
+        return []
+    number, rank = divmod(key.index, run.gang_size)
+    told = rendezvous.environment(run.gangs[number], (number, rank), run.terms.gang, run.needs.gpus)
+    if run.spec.get("compat") == "aws-batch":
+        told |= rendezvous.of_aws_batch(told)
+    return [{"name": name, "value": value} for name, value in sorted(told.items())]
 
 
 def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict[str, Any]:
@@ -109,7 +122,8 @@ def definition_content(run: Run, region: str, deployment: AwsDeployment) -> dict
     platform = {"runtimePlatform": {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"}}
     return {
         **(platform if run.architecture == ARM64 else {}),
-        "networkMode": "bridge",
+        # The programs of a gang choose ports themselves, which a bridge could not lead to.
+        "networkMode": "host" if run.terms.gang is not None else "bridge",
         "requiresCompatibilities": ["EC2"],
         "executionRoleArn": deployment.execution_role_arn,
         "taskRoleArn": deployment.task_role_arn,

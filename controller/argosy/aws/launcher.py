@@ -151,7 +151,7 @@ class TaskLauncher:
             return None
         item = None
         if run.terms.items_from:
-            item = self._items.pinned_item(run.output, launch.key.index)
+            item = self._items.pinned_item(run.output, launch.key.index // run.gang_size)
         task_definition = self._preparation.arn_in(run, cell, deadline)
         request = run_task_request(launch, run, item, task_definition, stage=self._deployment.stage)
         return self._preparation.shortened(request, run, launch.key) if run.terms.needs_runner else request

@@ -1,4 +1,4 @@
-"""A run's manifest: for every index the one attempt that counts, and its objects.
+"""A run's manifest: for every index, of a task or a gang, the one attempt that counts, and its objects.
 
 The manifest of a run with many tasks or objects is written in parts (decision 20), each a piece of work that fits into
 a tick: `manifest/<retries>/<begin>-<end>.json`. `manifest.json` then lists them. That of a smaller run has the entries
@@ -46,7 +46,7 @@ class ManifestPart:
         return range(self.begin.task, self.end.task + bool(self.end.objects))
 
     def is_whole(self, run: Run) -> bool:
-        return (self.begin, self.end) == (ManifestBound(), ManifestBound(run.task_count))
+        return (self.begin, self.end) == (ManifestBound(), ManifestBound(run.piece_count))
 
 
 def starts_of(run: Run) -> list[tuple[str, str]]:
@@ -66,9 +66,9 @@ def part_from(run: Run, listings: Iterable[Iterable[StoredObject]], most: PartSi
     most `most.objects` are taken, and one more is read.
     """
     begin, folder = run.manifest_to, split_s3(run.output)[1]
-    first, end = begin.task, min(begin.task + most.tasks, run.task_count)
+    first, end = begin.task, min(begin.task + most.tasks, run.piece_count)
     objects: dict[int, list[StoredObject]] = {}
-    committed = run.tasks["committed"][first:end].tolist()
+    committed = run.tasks["committed"][_rows_of(run, first, end)].tolist()
     for listing in listings:
         seen, latest, name = 0, first, ""
         for key, size in listing:
@@ -158,8 +158,13 @@ def task_counts(run: Run) -> dict[str, int]:
 
 def _rows(run: Run, tasks: range) -> Iterator[tuple[Any, ...]]:
     """The columns that an entry needs, task by task. Reading numpy scalars one by one would be ten times slower."""
-    part = slice(tasks.start, tasks.stop)
+    part = _rows_of(run, tasks.start, tasks.stop)
     return zip(run.tasks.statuses(part).tolist(), *(run.tasks[name][part].tolist() for name in _COLUMNS), strict=True)
+
+
+def _rows_of(run: Run, first: int, end: int) -> slice:
+    """The rows of tasks `first` to `end`. Of a gang, that of rank 0, whose result is the gang's."""
+    return slice(first * run.gang_size, end * run.gang_size, run.gang_size)
 
 
 def _entry(

@@ -247,8 +247,8 @@ class RunPreparation:
     def _pin_items(self, run: Run) -> None:
         source = run.terms.items_from
         items = self.items.read_items(source)
-        if len(items) != run.task_count:
-            raise ItemsUnreadable(f"{source} had {run.task_count} items at submission and has {len(items)} now")
+        if len(items) != run.piece_count:
+            raise ItemsUnreadable(f"{source} had {run.piece_count} items at submission and has {len(items)} now")
         for fault in (*item_faults(run.spec, items, source), *length_faults(run.spec, items)):
             raise ItemsUnreadable(f"{fault.path} {fault.message}")
         bucket, key = split_s3(items_uri(run.output))

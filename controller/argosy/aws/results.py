@@ -118,7 +118,7 @@ class Results:
         condition = as_it_is(self._s3, run)
         if self._was_reopened(run):
             return NotCarriedOut("its run was reopened in the meantime")
-        if run.manifest_to.task == run.task_count:
+        if run.manifest_to.task == run.piece_count:
             manifest = index_body(run)
         else:
             part = self._next_part(run)
@@ -152,7 +152,7 @@ class Results:
         return True
 
     def _part(self, run: Run, action: VerifyResult) -> ResultSeen | None:
-        bucket, key = split_s3(part_uri(run.output, action.index, run.terms.part_suffix))
+        bucket, key = split_s3(part_uri(run.output, action.index // run.gang_size, run.terms.part_suffix))
         try:
             head = self._s3.head_object(Bucket=bucket, Key=key)
         except AWS_ERRORS as error:
@@ -165,7 +165,7 @@ class Results:
 
     def _attempt_folder(self, run: Run, action: VerifyResult) -> ResultSeen:
         """One page of it: there may be millions of objects, and one is a result. The bytes are those of this page."""
-        bucket, prefix = split_s3(attempt_uri(run.output, action.index, action.attempt))
+        bucket, prefix = split_s3(attempt_uri(run.output, action.index // run.gang_size, action.attempt))
         stored = self._s3.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
         attempt = action.attempt if stored else 0
         return ResultSeen(run.id, action.index, attempt, sum(int(each["Size"]) for each in stored))

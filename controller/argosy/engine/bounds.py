@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
+from argosy.gangs.members import units
 from argosy.lifecycle.begin import begin
 from argosy.model.actions import (
     Action,
@@ -109,17 +110,18 @@ def begin_all(moment: Moment, actions: Sequence[Action], deletions: int) -> list
     most = policy.max_promised_documents
     closings = _kept_for((CloseRun,), actions, state, most // 4)
     ends = _kept_for((VerifyResult, CloseRun), actions, state, most // 2)
-    for wanted in actions:
-        action = cut(wanted, state, promised, most)
-        touches = touched(action, state)
+    for unit in units(state, actions):
+        wanted = [cut(each, state, promised, most) for each in unit]
+        touches = {touch for each in wanted for touch in touched(each, state)}
         full = state.dirty_documents + deletions >= policy.full_commit_documents
         full = full or state.dirty_bytes >= policy.full_commit_bytes
-        kept = ends if isinstance(action, Launch) else closings if isinstance(action, VerifyResult) else 0
+        kept = ends if isinstance(unit[0], Launch) else closings if isinstance(unit[0], VerifyResult) else 0
         if touches and (full or len(promised | touches) > most - kept):
             continue
-        begin(state, action, moment.now, policy)
+        for action in wanted:
+            begin(state, action, moment.now, policy)
         promised |= touches
-        begun.append(action)
+        begun += wanted
     return begun
 
 

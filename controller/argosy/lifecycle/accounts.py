@@ -45,6 +45,7 @@ class Account(Enum):
     START = "start"  # infrastructure, but rarely temporary: the image, the log group, the container's set-up, S3
     BUSY = "busy"  # the registry throttles pulls: temporary
     CANCELLED = "cancelled"
+    PEER = "peer"  # stopped because another member of its gang ended: the gang's end is charged, not this one
     PREEMPTED = "preempted"  # stopped for a run of another queue, which pays
 
 
@@ -56,7 +57,7 @@ _OURS = {
 }  # whatever its exit code
 
 
-def account_for(
+def account_for(  # noqa: PLR0911 - one rule a line
     seen: TaskSeen, cause: StopCause, instance: Instance | None, *, has_runner: bool = False, serves: bool = False
 ) -> Account:
     """Classify a stopped task (aws.md 9.6). Exit code 0 is a success, except of a server.
@@ -65,6 +66,8 @@ def account_for(
     has_runner: the runner has its own exit code for failures of S3, which are not the user's either. serves: a server
     is never done. It may answer SIGTERM from any sender with exit code 0; without such a cause, its exit is a failure.
     """
+    if cause is StopCause.GANG:
+        return Account.LOST if host_was_lost(seen, instance) else Account.PEER
     if seen.exit_code == 0 and not serves:
         return Account.SUCCESS
     if cause in _OURS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from argosy.gangs.members import gang_of
 from argosy.lifecycle import (
     announcements,
     attempts,
@@ -15,6 +16,7 @@ from argosy.lifecycle import (
     definitions,
     dependencies,
     environments,
+    gangs,
     hosts,
     open_ends,
     pools,
@@ -61,6 +63,7 @@ def pass_time(state: State, now: float, policy: Policy) -> None:
         open_ends.settle_open_ends(state, now, policy)
     if state.suspended:
         suspension.pass_time(state, now, policy)
+    gangs.pass_time(state, now, policy)
     pools.note_orders(state, now)
     pools.note_unregistered(state, now, policy)
     if state.announced:
@@ -185,7 +188,7 @@ def manifest_part_written(event: events.ManifestPartWritten, state: State, now: 
     if event.end != event.begin:
         run.manifest_bounds.append(event.end)
     run.manifest_after = event.after
-    run.waiting = f"its results are being listed: {event.end.task:,} of {run.task_count:,} tasks"
+    run.waiting = f"its results are being listed: {event.end.task:,} of {run.piece_count:,} tasks"
     if event.end.objects:
         run.waiting += f", and {event.end.objects:,} objects of the next one"
     state.changed_runs.add(run.id)
@@ -222,9 +225,7 @@ def result_seen(event: events.ResultSeen, state: State, now: float, policy: Poli
     if run is None or run.tasks["status"][event.index] != TaskStatus.VERIFYING.value:
         return
     if event.attempt and event.attempt >= run.tasks["first"][event.index]:
-        state.set_task(
-            run, event.index, status=TaskStatus.SUCCEEDED, committed=event.attempt, bytes=event.bytes, reason=0
-        )
+        gangs.succeed(state, run, gang_of(run, event.index), event.attempt, event.bytes)
         return
     attempts.miss_result(state, run, event.index, now, policy)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.lifecycle import charges, gpu_resets, health, history, reclaim, services, start_ups, suspended_tasks
+from argosy.lifecycle import charges, gangs, gpu_resets, health, history, reclaim, services, start_ups, suspended_tasks
 from argosy.lifecycle.accounts import (
     Account,
     AttemptEnd,
@@ -300,6 +300,8 @@ def _settle(state: State, run: Run, end: AttemptEnd, now: float, policy: Policy)
     index, account = end.index, end.account
     if run.terms.service is not None:
         services.settle(state, run, end, now)
+    elif run.terms.gang is not None:
+        gangs.note_end(state, run, end, now, policy)
     elif account is Account.SUCCESS:
         run.note_duration(float(run.tasks["seconds"][index]))
         done = {"status": TaskStatus.SUCCEEDED, "committed": int(run.tasks["attempts"][index])}

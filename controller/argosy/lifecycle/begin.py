@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from argosy.lifecycle import charges, environments, quarantine, reclaim, revival, services, targets, user_requests
+from argosy.lifecycle import (
+    charges,
+    environments,
+    gangs,
+    quarantine,
+    reclaim,
+    revival,
+    services,
+    targets,
+    user_requests,
+)
 from argosy.lifecycle.pools import GAVE_UP, run_short
 from argosy.lifecycle.run_stops import cap, drop_unsent, give_up
 from argosy.lifecycle.suspended_tasks import left_out_if_it_fails
@@ -64,6 +74,8 @@ def launch(action: Launch, state: State, now: float, policy: Policy) -> None:
         return  # an intent that was not sent yet: the same row is sent now
     run, instance = state.runs[action.key.run_id], state.instances[action.instance_id]
     charges.count_on(state, run, instance, now)
+    if run.terms.gang is not None:
+        gangs.note_launch(state, run, action, now)
     row = state.attempts.add(run.number, action.key, action.wave, action.instance_id, now)
     state.attempts.set(row, program=run.tasks["program"][action.key.index])
     state.next_wave = max(state.next_wave, action.wave + 1)

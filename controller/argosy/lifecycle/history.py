@@ -22,6 +22,7 @@ _OUTCOMES = {
     Account.BUSY: Outcome.NOT_STARTED,
     Account.CANCELLED: Outcome.CANCELLED,
     Account.PREEMPTED: Outcome.PREEMPTED,
+    Account.PEER: Outcome.WITH_GANG,
 }
 
 

@@ -82,5 +82,5 @@ def work_of(run: Run, end: AttemptEnd) -> Work:
     account, status = end.account, TaskStatus(int(run.tasks["status"][end.index]))
     if account is Account.SUCCESS:
         return Work.USEFUL
-    lost = account in (Account.LOST, Account.START, Account.BUSY, Account.PREEMPTED)
+    lost = account in (Account.LOST, Account.START, Account.BUSY, Account.PREEMPTED, Account.PEER)
     return Work.REDONE if lost and status is TaskStatus.PENDING else Work.FAILED

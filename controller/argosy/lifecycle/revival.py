@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.gangs.members import whole
 from argosy.lifecycle.setbacks import carried_out
 from argosy.model.inbox import RetryRequest
 from argosy.model.policy import Policy
@@ -41,7 +42,7 @@ def reopen(state: State, request: RetryRequest, stored: Run | None) -> None:
         return
     _take_in(state, run)
     _change(run, request)
-    run.chosen = [TaskStretch(*each) for each in request.tasks]
+    run.chosen = [TaskStretch(*each) for each in whole(run, request.tasks)]
     run.retried, run.revives, run.revived_to = wanted, [*wanted, *_never_started(run)], 0
     run.tasks.halted = True  # nothing starts before every task has been checked
     run.retries += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from argosy.gangs.members import whole
 from argosy.lifecycle import charges
 from argosy.lifecycle.accounts import end_attempt
 from argosy.model.attempts import AttemptStatus, StopCause
@@ -81,7 +82,8 @@ def awaits_logs(run: Run, policy: Policy) -> bool:
 
 
 def _alike_limit(run: Run, policy: Policy) -> int:
-    return policy.alike_failures if run.terms.alike_limit is None else run.terms.alike_limit
+    limit = policy.alike_failures if run.terms.alike_limit is None else run.terms.alike_limit
+    return limit * run.gang_size
 
 
 def give_up(state: State, run: Run, reason: str) -> None:
@@ -133,7 +135,9 @@ def cancel_tasks(state: State, request: CancelTasksRequest, now: float) -> None:
     if run is None or run.terms.serves:
         return
     reason = run.reason_row(CANCELLED_ALONE)
-    for index in (index for first, last in request.tasks for index in range(first, min(last + 1, run.task_count))):
+    for index in (
+        index for first, last in whole(run, request.tasks) for index in range(first, min(last + 1, run.task_count))
+    ):
         row = state.attempts.row_of_task.get((run.number, index))
         if row is None:
             if run.tasks["status"][index] == TaskStatus.PENDING.value:

@@ -94,6 +94,7 @@ def local_settings(gpu_types: Sequence[str] = (), **changes: Any) -> Settings:
         "offered": offered,
         "lingerSeconds": 10,
         "stopTimeoutSeconds": 10,
+        "gangs": True,
         "allowExec": True,  # its tasks are this user's own
         **changes,
     }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from argosy.client.local_key import LocalKey
+from argosy.local.containers.container import LOOPBACK
 from argosy.local.deployment import local_settings
 from argosy.local.gpus import Gpu
 from argosy.settings.settings import Settings
@@ -96,3 +98,20 @@ class LocalOptions:
     call_rates: float = 25.0  # the controller's calls in a second, as a multiple of what AWS allows
     api_handler: str = "argosy.handlers.api"
     controller_handler: str = "argosy.handlers.controller"
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether each pretended instance has an address, which needs Linux and tasks that are processes: all of
+        127.0.0.0/8 leads to this machine there."""
+        return sys.platform == "linux" and self.engine is None
+
+    @property
+    def deployed_settings(self) -> Settings:
+        """Those of the functions. Members of a gang need addresses."""
+        return self.settings if self.has_addresses else self.settings.model_copy(update={"gangs": False})
+
+    def address_of(self, ordinal: int) -> str:
+        """The private address of an instance."""
+        return (
+            f"127.{1 + (ordinal >> 16 & 127)}.{ordinal >> 8 & 255}.{ordinal & 255}" if self.has_addresses else LOOPBACK
+        )

@@ -136,6 +136,10 @@ class Headroom:
                 return setting
         return ""
 
+    def is_on_trial(self, offer: Offer) -> bool:
+        """Whether so few are started there, until one has joined the cluster."""
+        return any(where in self._limits.trials for where in self._tried(offer))
+
     def _tried(self, offer: Offer) -> tuple[str, ...]:
         """The cell, pool and AMI, as far as they limit it."""
         if not self._trials:

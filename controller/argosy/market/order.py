@@ -75,6 +75,7 @@ class Order:
     method: str = "run by run"  # or "patterns", "greedy"
     patterns: Patterns = ()  # of the allocator, for the next order
     kept: Counter[tuple[str, Purchase]] = field(default_factory=Counter)  # owed instances that a floor waits for
+    beside: set[str] = field(default_factory=set)  # ids of present instances that it completes gangs with
     why_small: str = ""  # why the cluster stays below the requested size
     why_no_headroom: str = ""  # why some of the room for further tasks is missing
 

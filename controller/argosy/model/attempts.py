@@ -38,6 +38,7 @@ class StopCause(IntEnum):
     UNHEALTHY = 7  # a service's task whose health command kept failing: charged to the user
     PREEMPTED = 8  # for a run of a queue that may take room from others (`scheduler.taking_room.reclaim`)
     UNPULLED = 9  # PENDING for longer than a pull of its image may take: rarely the instance's fault
+    GANG = 10  # another member of its gang has ended, or not all of them started in time
     REPLACED = 6  # a service's task that is no longer wanted, whether or not another one replaces it
 
 

@@ -29,7 +29,7 @@ TENTHS = 10.0  # times are kept in tenths of a second
 
 
 class Outcome(IntEnum):
-    """How an attempt ended. Only the first is a success; the last five use up no attempt of the user's."""
+    """How an attempt ended. Only the first is a success; the last six use up no attempt of the user's."""
 
     SUCCEEDED = 1
     FAILED = 2  # charged to the user: an exit code, or no result
@@ -39,6 +39,7 @@ class Outcome(IntEnum):
     NOT_STARTED = 6  # its container could not be created
     CANCELLED = 7
     PREEMPTED = 8  # stopped for a run of another queue
+    WITH_GANG = 9  # stopped because another member of its gang ended
 
 
 FAILURES = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.NOT_STARTED})  # what a person may have to repair

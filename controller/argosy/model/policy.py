@@ -128,6 +128,7 @@ class Policy:
     alike_failures: int = 5  # a run stops when this many tasks fail alike and none succeeds
     start_s: float = 5.0  # from a launch to its program's first line, with the image present: what plans assume
     retry_backoff_s: float = 1.0  # doubled for each failure of the task, at most 60 s
+    gangs: bool = True  # whether members of gangs can reach each other
     machine_programs: int = 0  # that local mode's one machine runs at once; 0 = each instance is a machine
     gpus_unshared: str = ""  # why tasks cannot share the GPUs of that machine; "" = they can, or its AMI decides
     forget_instance_s: float = 3600.0  # how long an instance that is gone is remembered

@@ -8,6 +8,7 @@ from typing import Any
 
 from argosy.model.costs import Costs
 from argosy.model.failure_groups import FailureGroup
+from argosy.model.gangs import Gang
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
 from argosy.model.policy import Policy
@@ -111,6 +112,8 @@ class RunRecord:
     held_until: float = 0.0
     proven_owner: str = ""
     programs: tuple[ProgramVersion, ...] = ()
+    gang_size: int = 1
+    gangs: Mapping[int, Gang] = field(default_factory=dict)
     owner: str = ""  # the owner that its spec names
     queue: str = ""  # "" = not known: an earlier version stored it
     priority: int = 0
@@ -155,6 +158,7 @@ class RunRecord:
             "instances": tuple(sorted(run.instances)),
             "costs": dict(run.costs),
             "changes": dict(run.changes),
+            "gangs": dict(run.gangs),
             "counts": tuple(run.tasks.counts().tolist()),
             "expected_s": run.expected_seconds(Policy().attempt_s),
         }
@@ -204,6 +208,7 @@ class RunRecord:
         return {
             **as_stored((name, getattr(self, name)) for name in _STORED),
             "changes": dict(self.changes),
+            "gangs": [[number, *gang] for number, gang in self.gangs.items()],
             "costs": {market: costs.to_list() for market, costs in self.costs.items()},
             "steering": asdict(self.steering),
             "failures": [asdict(failure) for failure in self.failures],
@@ -217,6 +222,7 @@ class RunRecord:
         for name in _LISTS:
             values[name] = list(values[name])
         values |= {"instances": set(self.instances), "costs": dict(self.costs), "changes": dict(self.changes)}
+        values["gangs"] = dict(self.gangs)
         run = Run(spec=spec, submitted_terms=terms, tasks=tasks, **values)
         run.committed = run.facts()._replace(was_suspended=bool(self.suspended_at))
         return run
@@ -239,6 +245,7 @@ def _terms_of(terms: RunTerms) -> dict[str, Any]:
     )
     healthy_s = terms.service.healthy_s if terms.service else None
     own: dict[str, Any] = {"healthy_s": healthy_s, "is_daemon": terms.daemon is not None, "gpu_part": terms.gpu_part}
+    own["gang_size"] = terms.gang.size if terms.gang else 1
     own |= {"has_health": terms.health is not None, "ports": terms.ports}
     return {**own, **{name: getattr(terms, name) for name in names}}
 
@@ -276,6 +283,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "chosen": lambda rows: tuple(TaskStretch(*row) for row in rows),
     "manifest_bounds": lambda rows: tuple(ManifestBound(*row) for row in rows),
     "costs": _costs,
+    "gangs": lambda rows: {number: Gang.from_json(row) for number, *row in rows},
     "steering": PurchaseChoice.from_json,
     "failures": _failures,
     "start_ups": lambda row: StartUps(*row[: len(StartUps._fields)]),

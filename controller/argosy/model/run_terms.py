@@ -175,6 +175,15 @@ class DaemonTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class GangTerms:
+    """Tasks that start, run and restart together. The tasks of gang g are g x size to g x size + size - 1."""
+
+    size: int
+    start_within_s: float  # in which all members run, or all are stopped and start again
+    per_gpu: bool  # whether a member has a process for each of its GPUs; otherwise it has one
+
+
+@dataclass(frozen=True, slots=True)
 class RunTerms:
     """The terms of a run's spec. They never change after submission. None: the spec does not say."""
 
@@ -226,6 +235,7 @@ class RunTerms:
     duration_limit_s: float  # of the whole run; 0 = none
     service: ServiceTerms | None  # of a service or a daemon. None: its tasks come to an end
     daemon: DaemonTerms | None  # None: it is not a daemon
+    gang: GangTerms | None  # None: each of its tasks starts alone
     health: HealthTerms | None  # None: a task is healthy once it has run long enough
     ports: tuple[TaskPort, ...]  # at which a task is reached
     depends_on: tuple[Dependency, ...]  # nothing of the run starts before these
@@ -259,12 +269,17 @@ class RunTerms:
         return self.budget_usd is not None or self.max_hourly_usd is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Read from JSON values, as stored."""
-        return asdict(self, dict_factory=as_stored)
+        """Read from JSON values, as stored. Earlier versions cannot read those of a run with gangs, whose members they
+        would start one by one: they set it aside."""
+        found = asdict(self, dict_factory=as_stored)
+        if self.gang is not None:
+            del found["preemptible"]  # no spec with gangs has it
+        return found
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> RunTerms:
         """Unknown members are ignored. Raises one of `damage.FAULTS` if one is missing or damaged."""
+        stored = {"preemptible": None, **stored} if stored["gang"] is not None else stored
         values = {field.name: stored[field.name] for field in fields(cls)}
         return cls(**values | {name: read(values[name]) for name, read in _READERS.items() if values[name] is not None})
 
@@ -291,6 +306,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "exit_rules": lambda rows: tuple(ExitRule(**row) for row in rows),
     "service": lambda row: ServiceTerms(**row),
     "daemon": lambda row: DaemonTerms(**row),
+    "gang": lambda row: GangTerms(**row),
     "health": lambda row: HealthTerms(**{**row, "command": tuple(row["command"])}),
     "ports": lambda rows: tuple(TaskPort(*row) for row in rows),
     "depends_on": lambda rows: tuple(Dependency(*row) for row in rows),

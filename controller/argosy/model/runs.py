@@ -12,6 +12,7 @@ import numpy as np
 
 from argosy.model.costs import Costs
 from argosy.model.failure_groups import FailureGroup
+from argosy.model.gangs import Gang
 from argosy.model.history_parts import HistoryPart
 from argosy.model.inbox import SubmitRequest
 from argosy.model.instances import Instance
@@ -149,6 +150,7 @@ class Run:
     not_before: float = 0.0  # epoch seconds: nothing of it starts earlier; 0 = that time has come
     held_until: float = 0.0  # when nothing held it back any more; durations count from here. 0 = nothing did
     proven_owner: str = ""  # its owner, as AWS said at submission; "" = the owner in its spec is unproven
+    gangs: dict[int, Gang] = field(default_factory=dict)  # at work, by their number
     programs: list[ProgramVersion] = field(default_factory=list)  # the versions of its program, by their place
     terms: RunTerms = field(init=False)  # the terms that apply now, with the changes
     committed: RunFacts | None = field(default=None, init=False)  # None = nothing was committed yet
@@ -241,6 +243,16 @@ class Run:
     def group(self) -> str:
         """The ECS task group: spread, distinctInstance and limits count within it. Runs may share one."""
         return self.terms.group or (SERVICE_GROUP + self.name if self.terms.service else f"run:{self.id}")
+
+    @property
+    def gang_size(self) -> int:
+        """How many tasks start and restart together: tasks n x size to n x size + size - 1. 1 = it has no gangs."""
+        return 1 if self.terms.gang is None else self.terms.gang.size
+
+    @property
+    def piece_count(self) -> int:
+        """The pieces of its array: each has a gang or a task, and one result."""
+        return self.task_count // self.gang_size
 
     @property
     def architecture(self) -> str:

@@ -31,7 +31,8 @@ from argosy.placement.fitness import Candidates, Fitness
 from argosy.placement.strategy import own_functions
 from argosy.planning.schedule import Completion, EqualTasks, InstanceGroup, completion
 from argosy.scheduler.buying.orders import MarketView, order_for
-from argosy.scheduler.placing.places import Places, RunPlaces, assign
+from argosy.scheduler.placing.places import Places, assign
+from argosy.scheduler.placing.run_places import RunPlaces
 from argosy.scheduler.supply.roster import Roster
 
 GUESS_S = 60.0

@@ -110,8 +110,7 @@ class VcpuQuotas(SettingsModel):
 
 
 class PriceCaps(SettingsModel):
-    """USD an hour. Instances that cost more are not bought, neither on spot nor on demand. The cap per vCPU applies to
-    types without GPUs, the cap per GPU to types with them."""
+    """USD an hour of bought instances. The cap per vCPU is for types without GPUs, that per GPU for types with them."""
 
     per_instance_hour: UsdPerHour | None = None
     per_vcpu_hour: UsdPerHour | None = None
@@ -144,10 +143,9 @@ class ExistingVpc(SettingsModel):
 
 
 class Settings(SettingsModel):
-    """One deployment. Construct it through `load_settings` or `from_json`; `Settings()` is the default deployment.
+    """One deployment, by default the usual one. Construct it through `load_settings` or `from_json`.
 
-    Times are in seconds, the retention is in days. A map keyed by Region need not hold Regions that use the default.
-    """
+    Times are in seconds. A map keyed by Region need not hold Regions that use the default."""
 
     stage: Annotated[str, Field(pattern=STAGE)] = MAIN
     cells: Annotated[Listed[Region], Field(min_length=1, max_length=8)] = ("us-east-1",)  # the first one is home
@@ -184,6 +182,7 @@ class Settings(SettingsModel):
     checkpoint_days: CheckpointDays = 30  # that checkpoints outlast their last save; 0 = for good
     fitness_functions: Annotated[Listed[FunctionName], Field(max_length=20)] = ()  # that strategies may name; imported
     allow_exec: bool = False  # whether users may run commands in running tasks (`argosy exec`, ECS Exec)
+    gangs: bool = False  # whether runs may have gangs: host networking, and instances reach each other by TCP
     allow_interrupt: bool = False  # whether users may send spot notices to instances (`argosy interrupt`)
     allow_ssm: bool = False  # whether Session Manager may open a shell on an instance
     # Roles whose session names another party sets (SAML, OIDC): each of their users is an owner.
@@ -271,6 +270,7 @@ class Settings(SettingsModel):
             most_tasks_by_type=tuple(self.max_tasks_per_instance.items()),
             attributes_by_type=tuple((glob, tuple(given.items())) for glob, given in self.attributes.items()),
             cool_down_s=self.cool_down_s,
+            gangs=self.gangs,
             pull_patience_s=self.image_pull_s,
             min_idle=self.min_idle,
             min_instances=self.min_instances,

@@ -29,7 +29,7 @@ _LISTED = {
     " retryStrategy.stopAfterAlike retryStrategy.evaluateOnExit"
     " timeout.attemptDurationSeconds timeout.runDurationSeconds"
     " capacity.deadline capacity.fallback capacity.budgetUsd capacity.onCap capacity.transferGbPerTask",
-    "b": "inputs checkpoint.sizeGiB",
+    "b": "inputs checkpoint.sizeGiB gang.size gang.processes gang.startWithinSeconds",
     "s": "container.health container.ports service.targetGroup service.drainSeconds",
     "st": "service.desired service.update capacity.onDemandBase",
     "dt": "daemon.instances daemon.update",
@@ -52,6 +52,8 @@ _WHY: Mapping[tuple[str, str], str] = {
     ("s", "capacity.budgetUsd"): "a service has no total: maxHourlyCost limits what it costs",
     ("s", "capacity.onCap"): "it belongs to budgetUsd",
     ("s", "capacity.transferGbPerTask"): "a service has no total",
+    ("s", "gang"): "the tasks of a service are replaced one by one",
+    ("d", "gang"): "one task runs on each instance that matches",
     ("d", "dependsOn"): "a daemon is deployed, and waits for no run",
     ("d", "notBefore"): "a daemon is started by its deployment",
     ("d", "array"): "one task runs on each instance that matches",
@@ -69,6 +71,7 @@ _WHY: Mapping[tuple[str, str], str] = {
     ("d", "resources.gpuShare"): "no run could use a whole GPU where it runs",
     ("d", "resources.gpuModel"): "it would take GPUs from all other runs",
     ("d", "resources.gpuMemoryMib"): "it would take GPUs from all other runs",
+    (OWN, "gang"): "whose network mode its members cannot change",
     (OWN, "resources"): "which already sets what a task needs",
     (OWN, "container.hostPorts"): "which has its own port mappings",
     (OWN, "service.targetGroup"): "whose ports Argosy does not know",

@@ -14,6 +14,7 @@ from argosy.spec.allowed_fields import allowed_faults
 from argosy.spec.dependencies import dependency_faults
 from argosy.spec.faults import Fault, shown
 from argosy.spec.fields import TASK_LIMIT
+from argosy.spec.gangs import gang_faults
 from argosy.spec.program import program_faults
 from argosy.spec.services import base_faults, daemon_faults, service_faults, serving_faults
 from argosy.spec.shards import parse_range
@@ -29,6 +30,7 @@ def cross_faults(data: Mapping[str, Any]) -> list[Fault]:
     checks = [_container_faults, _gpu_faults, _group_faults, _array_faults, _capacity_faults, _timeout_faults]
     checks += [program_faults, allowed_faults, *_OF_KIND.get(str(data.get("kind")), ())]
     checks += [serving_faults] if _part(data, "container").keys() & {"health", "ports"} else []
+    checks += [gang_faults] if data.get("gang") is not None else []
     checks += [dependency_faults] if "dependsOn" in data else []
     return [fault for check in checks for fault in check(data)]
 

@@ -16,6 +16,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "daemon": {"instances": "attribute:ecs.instance-type =~ m5.*"},
         "name": "nightly-scores",
         "taskDefinition": "my-family:3",
+        "gang": {"size": 4},
         "dependsOn": [{"run": "prepare-261121-062733-k3f9"}],
         "notBefore": "2026-11-21T18:00:00Z",
         "output": "s3://my-bucket/results/",
@@ -66,6 +67,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "progressSeconds": 600,
         "rollback": True,
     },
+    "GangSpec": {"size": 4, "processes": "gpu", "startWithinSeconds": 900},
     "DependencySpec": {"run": "prepare-261121-062733-k3f9", "type": "N_TO_N", "on": "success"},
     "ContainerSpec": {
         "image": "argosy/digits",

@@ -46,6 +46,7 @@ from argosy.spec.fields import (
     Usd,
     Version,
 )
+from argosy.spec.gangs import GangSpec
 from argosy.spec.services import (
     SERVICE_LIMIT,
     DaemonSpec,
@@ -295,6 +296,9 @@ class RunSpec(Strict):
     array: ArraySpec | None = Field(
         default=None, description="How the run is split into tasks. Required, except for services and daemons."
     )
+    gang: GangSpec | None = Field(
+        default=None, description="Tasks in groups that run together, each task on its own instance."
+    )
     service: ServiceSpec | None = Field(
         default=None, description="For a service: how many tasks run, and how they are updated."
     )
@@ -369,6 +373,7 @@ _BY_PATH: dict[str, type[Strict]] = {
     "retryStrategy.evaluateOnExit": ExitRuleSpec,
     "timeout": TimeoutSpec,
     "checkpoint": CheckpointSpec,
+    "gang": GangSpec,
     "service": ServiceSpec,
     "service.update": UpdateSpec,
     "daemon": DaemonSpec,

@@ -14,12 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from argosy import layout
+from argosy.gangs import rendezvous
 from argosy.model.attempts import LAUNCH_VARIABLE, AttemptKey
 from argosy.model.program_versions import FIRST_ATTEMPT_VARIABLE
-from argosy.model.run_terms import OVERRIDES_VARIABLE
+from argosy.model.run_terms import OVERRIDES_VARIABLE, GangTerms
 from argosy.spec import shards
 from argosy.spec.faults import Fault
-from argosy.spec.fields import TIMEOUT_LIMIT_S
+from argosy.spec.fields import TASK_LIMIT, TIMEOUT_LIMIT_S
+from argosy.spec.gangs import LARGEST
 from argosy.spec.program import UNPACKED, listed_inputs
 from argosy.spec.templates import names_used, substitute, templates
 
@@ -91,7 +93,7 @@ def longest(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> tupl
     items = form["array"].get("items", items)
     count = shards.task_count(form, len(items) if items else 1)
     values = _values(form, count)
-    fixed = _length(_rendered(form, values))
+    fixed = _length(_rendered(form, values)) + _gang_length(data)
     weights = _item_weights(data)
     if not items or not weights:
         return fixed, count - 1
@@ -99,6 +101,16 @@ def longest(data: Mapping[str, Any], items: Sequence[Any] | None = None) -> tupl
     lengths = [_item_length(item, weights, beside) for item in items]
     extra = max(lengths)
     return fixed + extra, lengths.index(extra)
+
+
+def _gang_length(data: Mapping[str, Any]) -> int:
+    """Characters of the variables with which the members of a gang find each other."""
+    gang = data.get("gang")
+    size = gang.get("size") if isinstance(gang, Mapping) else None
+    if not isinstance(size, int):
+        return 0
+    told = rendezvous.longest(GangTerms(max(1, min(size, LARGEST)), 0.0, per_gpu=False), TASK_LIMIT)
+    return len(json.dumps([{"name": name, "value": value} for name, value in told.items()]))
 
 
 def _container(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -29,8 +29,18 @@ def parse_range(text: str) -> tuple[int, int]:
     return start, end
 
 
+def gang_size(spec: Mapping[str, Any]) -> int:
+    """The number of tasks that each piece of the array has: 1 without gangs."""
+    return int(spec.get("gang", {}).get("size", 1))
+
+
 def task_count(spec: Mapping[str, Any], item_count: int | None = None) -> int:
-    """The number of tasks of the run. item_count: the number of items of an `itemsFrom` array, from its reader.
+    """The number of tasks of the run. item_count: as in `piece_count`."""
+    return piece_count(spec, item_count) * gang_size(spec)
+
+
+def piece_count(spec: Mapping[str, Any], item_count: int | None = None) -> int:
+    """The number of pieces of the array; each has a task or a gang. item_count: of an `itemsFrom` array, as read.
 
     Raises ValueError when `item_count` is needed and missing.
     """
@@ -148,10 +158,18 @@ def task_overrides(
     item: the task's item; None = look it up in the spec, if the items are inline.
     count: the number of tasks; needed by an `itemsFrom` array only, which raises ValueError without it.
     """
+    size = gang_size(spec)
+    piece, rank = divmod(key.index, size)
     if item is None:
-        item = task_item(spec, key.index)
-    values = task_values(spec, output, key, item, task_count(spec, count))
+        item = task_item(spec, piece)
+    pieces = piece_count(spec, None if count is None else count // size)
+    values = task_values(spec, output, key._replace(index=piece), item, pieces)
+    if rank:  # rank 0 leaves the gang's result and saves its checkpoints
+        values["output"] += f"rank-{rank}/"
+        spec = {name: value for name, value in spec.items() if name != "checkpoint"} | {"result": "none"}
     environment = task_environment(spec, values)
+    if size > 1:
+        environment |= {"ARGOSY_TASK_INDEX": str(key.index), "ARGOSY_TASK_COUNT": str(pieces * size)}
     return {
         "command": task_command(spec, values),
         "environment": [{"name": name, "value": environment[name]} for name in sorted(environment)],

@@ -25,6 +25,7 @@ from argosy.model.run_terms import (
     Deadline,
     Dependency,
     ExitRule,
+    GangTerms,
     HealthTerms,
     Port,
     RunTerms,
@@ -32,6 +33,7 @@ from argosy.model.run_terms import (
     port_of,
 )
 from argosy.model.services.ports import TCP, TaskPort
+from argosy.spec.gangs import GangSpec
 from argosy.spec.models import (
     ArraySpec,
     CapacitySpec,
@@ -72,6 +74,7 @@ def terms_of(spec: RunSpec) -> RunTerms:
         duration_limit_s=float(spec.timeout.run_duration_seconds or 0) if spec.timeout else 0.0,
         service=_service_terms(spec),
         daemon=_daemon_terms(_daemon_of(spec)),
+        gang=_gang_terms(spec.gang),
         health=_health_terms(container.health),
         ports=ports,
         depends_on=tuple(
@@ -172,6 +175,10 @@ def _health_terms(health: HealthSpec | None) -> HealthTerms | None:
         return None
     times = (health.interval_seconds, health.timeout_seconds, health.retries, health.start_seconds)
     return HealthTerms(tuple(health.command), *times)
+
+
+def _gang_terms(gang: GangSpec | None) -> GangTerms | None:
+    return None if gang is None else GangTerms(gang.size, float(gang.start_within_seconds), gang.processes == "gpu")
 
 
 def _service_terms(spec: RunSpec) -> ServiceTerms | None:

@@ -61,6 +61,8 @@ class TrialPlan:
     """The chance that users share GPUs, of one or several on an instance."""
     checkpoints: float = 0.0
     """The chance that programs save checkpoints and resume."""
+    gangs: float = 0.0
+    """The chance that some runs have gangs."""
     limit_s: float = 4 * 3600.0
     """How long everything may take to end once the faults have ended."""
 

@@ -36,6 +36,7 @@ from tests.harness.simulation.users.clock_of_schedules import ClockOfSchedules
 from tests.harness.simulation.users.daemon import TrialDaemon
 from tests.harness.simulation.users.drains import Drains
 from tests.harness.simulation.users.follower import Follower
+from tests.harness.simulation.users.gang_users import with_gangs
 from tests.harness.simulation.users.gpu_sharers import choose_by_chance, with_gpu_shares, with_gpus_to_share
 from tests.harness.simulation.users.kept_size import KeptSize
 from tests.harness.simulation.users.reader import Reader
@@ -327,7 +328,8 @@ class Trial:
 
 
 def _jobs(plan: TrialPlan, faults: Faults) -> list[SimulatedJob]:
-    return with_checkpoints(with_gpu_shares(crowd.jobs_of(plan, faults), plan), plan)
+    jobs = with_checkpoints(with_gpu_shares(crowd.jobs_of(plan, faults), plan), plan)
+    return with_gangs(jobs, plan, faults)
 
 
 def _world(seed: int, region: str, zones: tuple[str, ...], behaviour: Behaviour, timeline: Timeline) -> World:

@@ -61,7 +61,7 @@ def test_the_reply_shows_the_run_before_the_controller_has_taken_it_in(desk: Des
         "startedAt": None,
         "stoppedAt": None,
         "output": f"s3://own/{body['runId']}/",
-        "gpus": 0, "gpuShareMib": 0, "gpuPart": None, "programs": [],
+        "gpus": 0, "gpuShareMib": 0, "gpuPart": None, "gangSize": 1, "programs": [],
         "tasks": {
             "total": 10, "pending": 10, "starting": 0, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0,
         },

@@ -38,6 +38,8 @@ WITH: dict[str, dict[str, Any]] = {
     "resources.gpuMemoryMib": {"resources": {"gpus": 1}},
     "capacity.fallback": {"capacity": {"purchase": "spot-then-on-demand"}},
     "capacity.onCap": {"capacity": {"budgetUsd": 5}},
+    "gang.processes": {"gang": {"size": 2}, "resources": {"gpus": 1}},
+    "gang.startWithinSeconds": {"gang": {"size": 2}},
     "service.targetGroup": {"container": {**IMAGE, "ports": [{"container": 80}]}},
     "service.drainSeconds": {
         "container": {**IMAGE, "ports": [{"container": 80}]},

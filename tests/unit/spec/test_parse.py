@@ -85,7 +85,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
         {"colour": 1},
         [
             "colour: unknown field; known: version, kind, name, container, taskDefinition, run, workdir, setup,"
-            " packages, job, inputs, result, resources, array, service, daemon,"
+            " packages, job, inputs, result, resources, array, gang, service, daemon,"
             " dependsOn, notBefore, output, placement, capacity, retryStrategy,"
             " timeout, queue, owner, priority, preemptible, checkpoint, compat, tags"
         ],

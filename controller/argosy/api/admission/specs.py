@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from argosy.api.admission.gangs import gang_limit_faults
 from argosy.api.admission.instance_types import amount_of, shape_faults, with_all_gpus
 from argosy.api.admission.program_files import program_file_faults
 from argosy.catalogue.lookup import load_catalogue
@@ -224,6 +225,7 @@ def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[
         yield from _own_folder_faults(f"{key.rstrip('/')}/")
     if limits.shapes and data.get("taskDefinition") is None:
         yield from shape_faults(data.get("resources"), limits.shapes, limits.disks_gib)
+    yield from gang_limit_faults(data, limits.policy, limits.shapes)
     yield from _cell_faults(data, limits.cells)
     yield from _family_faults(data.get("taskDefinition"), limits.families)
     yield from program_file_faults(data, limits.buckets, limits.input_buckets, split_s3(limits.default_output)[0])

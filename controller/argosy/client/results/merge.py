@@ -137,13 +137,18 @@ class MergeResult:
             self.missing.append((index, why))
 
 
+def pieces_of(view: Mapping[str, Any]) -> int:
+    """How many results the run has: one for each task, or for each gang."""
+    return int(view["tasks"]["total"]) // int(view.get("gangSize") or 1)
+
+
 def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: MergeResult) -> Iterator[Part]:
     """The parts that the manifest names or, with `partial` and no manifest, the existing ones; notes missing ones.
 
     A run that was reopened by a retry still has the manifest of its earlier end, which no longer counts. Raises
     NoManifest, and ArgosyError for a manifest that is not this run's.
     """
-    output, total = str(view["output"]), int(view["tasks"]["total"])
+    output, total = str(view["output"]), pieces_of(view)
     bucket, prefix = layout.split_s3(output)
     manifest = open_manifest(s3, output) if view["status"] in TERMINAL else None
     if manifest is None and not partial:
@@ -156,7 +161,7 @@ def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: MergeR
         seen += 1
         yield from _part_of(entry, bucket, prefix, merged)
     if seen != total:
-        raise ArgosyError(f"The manifest names {seen} tasks, the run has {total}.")
+        raise ArgosyError(f"The manifest names {seen} results, the run has {total}.")
 
 
 def _part_of(entry: Mapping[str, Any], bucket: str, prefix: str, merged: MergeResult) -> Iterator[Part]:

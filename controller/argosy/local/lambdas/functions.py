@@ -27,7 +27,7 @@ def specs(options: LocalOptions, names: Names, around: Mapping[str, str], queue_
     of_machine = {"gpus_unshared": why_not_shared(options.gpus), "machine_programs": options.processes}
     environment = {
         **around,
-        **function_environment(options.settings, names, queue_url),
+        **function_environment(options.deployed_settings, names, queue_url),
         "ARGOSY_LOOP": json.dumps(dict(options.loop)),
         "ARGOSY_POLICY": json.dumps({**options.policy, **of_machine}),
         "ARGOSY_IMAGES": json.dumps(image_folders(options)),

@@ -36,7 +36,8 @@ from argosy.placement.demand import Batch
 from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
 from argosy.scheduler.buying.whole_limits import out_of_patience
-from argosy.scheduler.placing.places import Places, RunPlaces
+from argosy.scheduler.placing.places import Places
+from argosy.scheduler.placing.run_places import RunPlaces
 from argosy.scheduler.turns.asks import Bound
 
 SHORT_OF_BUDGET = "held back by its budget of {cap}: the rest is reserved for what already runs or boots"

@@ -25,11 +25,13 @@ from argosy.model.tasks import TaskStatus
 from argosy.placement.demand import Batch
 from argosy.placement.fitness import Fitness
 from argosy.scheduler.buying.capped_demand import CappedDemand
+from argosy.scheduler.buying.gang_orders import gang_order
 from argosy.scheduler.buying.purchase_shares import Demand, Due, due_instances
 from argosy.scheduler.buying.reasons import DEPLOYMENT, HELD_BY, why_nothing_is_bought
 from argosy.scheduler.buying.refusals import cannot_prove
 from argosy.scheduler.buying.trial_instances import reserved_left, trials_left, unproven
-from argosy.scheduler.placing.places import Places, RunPlaces, group_is_running
+from argosy.scheduler.placing.places import Places, group_is_running
+from argosy.scheduler.placing.run_places import RunPlaces
 from argosy.scheduler.placing.spare_room import HEADROOM, NO_SPARE_ROOM
 from argosy.scheduler.turns.caps import quotas_of, usd_of_all, vcpus_left
 
@@ -94,7 +96,7 @@ def bought(market: MarketView, places: Places) -> OrderedPlaces:
     if runs != places.runs:
         places = replace(places, runs=runs)
         order = order_for(market, places)
-    places = _with_spare_room(market, places, order)
+    places = _with_spare_room(market, replace(places, wanted=places.wanted | order.beside), order)
     headroom = Headroom(order_limits(market.moment))
     by_name = {(offer.pool, offer.purchase): offer for offer in market.offers} if order.instances else {}
     for name in order.instances.elements():
@@ -130,7 +132,25 @@ def _with_spare_room(market: MarketView, places: Places, order: Order) -> Places
 
 
 def order_for(market: MarketView, places: Places) -> Order:
-    """The order for the remaining demand."""
+    """The order for the remaining demand. A tick that buys for gangs buys for nothing else."""
+    alone = replace(places, runs=tuple(its for its in places.runs if its.run.terms.gang is None))
+    if len(alone.runs) == len(places.runs):
+        return _order_for(market, places)
+    wanted = any(its.left_over.count for its in places.runs if its.run.terms.gang is not None)
+    gangs = gang_order(market.moment, places, market.offers if wanted else (), order_limits(market.moment))
+    return gangs if gangs.instances else _with_gangs(_order_for(market, alone), gangs, places)
+
+
+def _with_gangs(order: Order, gangs: Order, places: Places) -> Order:
+    """With the reasons of gangs for which nothing can be bought."""
+    own, both = iter(order.shortfalls), zip(places.runs, gangs.shortfalls, strict=True)
+    order.shortfalls = [next(own) if its.run.terms.gang is None else theirs for its, theirs in both]
+    order.kept.update(gangs.kept)
+    return order
+
+
+def _order_for(market: MarketView, places: Places) -> Order:
+    """The same for runs without gangs."""
     moment = market.moment
     backlog = [Backlog(each.left_over, _limits(moment, places, each), each.spread) for each in places.runs]
     limits, capped = order_limits(moment), None

@@ -12,7 +12,8 @@ from argosy.model.instances import Purchase
 from argosy.model.moment import Moment
 from argosy.model.runs import Run
 from argosy.scheduler.buying.orders import OrderedPlaces
-from argosy.scheduler.placing.places import Places, RunPlaces
+from argosy.scheduler.placing.places import Places
+from argosy.scheduler.placing.run_places import RunPlaces
 
 OVERDUE_S = 60.0  # EC2 launches available capacity within seconds
 

@@ -10,7 +10,8 @@ from argosy.model.actions import CapRun, Claim, HaltRun
 from argosy.model.moment import Moment
 from argosy.scheduler.buying.orders import MarketView
 from argosy.scheduler.buying.whole_limits import out_of_reach
-from argosy.scheduler.placing.places import Places, RunPlaces
+from argosy.scheduler.placing.places import Places
+from argosy.scheduler.placing.run_places import RunPlaces
 from argosy.scheduler.turns.asks import Bound
 
 

@@ -35,7 +35,8 @@ from argosy.model.shares.sharing import Sharing
 from argosy.model.wording import dollars
 from argosy.placement.demand import Batch
 from argosy.scheduler.buying.reasons import market_answer
-from argosy.scheduler.placing.places import RunPlaces
+from argosy.scheduler.placing.gang_places import CAPPED
+from argosy.scheduler.placing.run_places import RunPlaces
 from argosy.scheduler.turns.asks import batch_of
 from argosy.scheduler.turns.caps import NEEDS_MORE, quotas_of
 
@@ -53,6 +54,8 @@ class WholeLimits:
         """The limit that one of its tasks exceeds, with both numbers; "" = none, or its needs are not known yet."""
         if run.is_daemon or run.needs == NOTHING:
             return ""
+        if run.terms.gang is not None and self._sharing.limits_queues:
+            return CAPPED
         cap = self._sharing.queues()[queue := self._queue(run)].cap
         if run.needs.cpu_units > cap.vcpus * CPU_UNITS_PER_VCPU:
             return NEEDS_MORE.format(said_vcpus(run.needs.cpu_units), f"the cap of queue {queue}", f"{cap.vcpus:g}")
@@ -65,7 +68,7 @@ class WholeLimits:
             fits = tasks_per_instance(batch, self._offers).tolist()
             self._known[batch] = [offer for offer, tasks in zip(self._offers, fits, strict=True) if tasks]
         offers = self._known[batch]
-        return self._of_purchases(queue, offers) if offers else self._of_size(run, batch)
+        return self._of_purchases(queue, offers, run.gang_size) if offers else self._of_size(run, batch)
 
     @property
     def _sharing(self) -> Sharing:
@@ -86,20 +89,23 @@ class WholeLimits:
         allowed = frozenset(each for each in Purchase if terms.on_demand_base or terms.purchase.allows(each))
         return alike(batch_of(self.moment, run, math.inf, {}, allowed))
 
-    def _of_purchases(self, queue: str, offers: list[Offer]) -> str:
-        """The limit that every instance large enough for a task exceeds."""
+    def _of_purchases(self, queue: str, offers: list[Offer], size: int) -> str:
+        """The limit that every instance large enough for a task exceeds, or those of a gang of that size."""
         quotas = quotas_of(self.moment.policy)
-        within = [each for each in offers if vcpus_of(each) <= quotas.get(quota_of(each), math.inf)]
+        within = [each for each in offers if size * vcpus_of(each) <= quotas.get(quota_of(each), math.inf)]
         if not within:
             least = min(offers, key=vcpus_of)
             need, key = f"an instance of {vcpus_of(least)} vCPUs", quota_of(least)
+            need = need if size == 1 else f"{size} instances of {vcpus_of(least)} vCPUs"
             return NEEDS_MORE.format(need, quota_name(key, {}), f"{quotas[key]}")
         usd = min(each.price_usd_per_hour for each in within)
         for name, instances, dollars_an_hour in self._of_queue(queue):
-            if instances < 1:
-                return NEEDS_MORE.format("one whole instance", name, f"{instances:g} instances")
-            if dollars_an_hour * (1 + ROUNDING) < usd:
-                return NEEDS_MORE.format(f"an instance of {dollars(usd)} an hour", name, dollars(dollars_an_hour))
+            if instances < size:
+                need = "one whole instance" if size == 1 else f"{size} whole instances"
+                return NEEDS_MORE.format(need, name, f"{instances:g} instances")
+            if dollars_an_hour * (1 + ROUNDING) < size * usd:
+                need = f"an instance of {dollars(usd)} an hour" if size == 1 else f"{dollars(size * usd)} an hour"
+                return NEEDS_MORE.format(need, name, dollars(dollars_an_hour))
         return ""
 
     def _of_queue(self, queue: str) -> Iterator[tuple[str, float, float]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
+from argosy.gangs.members import units
 from argosy.model.actions import Launch
 from argosy.model.attempts import AttemptStatus
 from argosy.model.instances import Instance
@@ -67,11 +68,12 @@ def in_waves(state: State, policy: Policy, launches: Sequence[Launch]) -> list[L
     """As many launches as the tick and the cells may start, in order, in consecutive waves."""
     room = policy.max_launches_per_tick - len(state.attempts.with_status(AttemptStatus.INTENT))  # sent now or later
     cell_room, found = _cell_room(state, policy), list[Launch]()
-    for launch in launches:
-        if len(found) < room and cell_room[launch.cell] > 0:
-            cell_room[launch.cell] -= 1
-            number = state.next_wave + len(found) // policy.wave_size
-            found.append(replace(launch, wave=number, started_by=state.started_by(number)))
+    for unit in units(state, launches):
+        if len(found) + len(unit) <= room and cell_room[unit[0].cell] >= len(unit):
+            cell_room[unit[0].cell] -= len(unit)
+            for launch in unit:
+                number = state.next_wave + len(found) // policy.wave_size
+                found.append(replace(launch, wave=number, started_by=state.started_by(number)))
     return found
 
 

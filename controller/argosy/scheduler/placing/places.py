@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,27 +21,15 @@ from argosy.placement.pass_state import PassState
 from argosy.placement.place import place, place_further
 from argosy.placement.strategy import EMPTYING, spread_attribute
 from argosy.placement.supply import InstanceRow, Supply
+from argosy.scheduler.placing.gang_places import gang_places
 from argosy.scheduler.placing.launches import launches
+from argosy.scheduler.placing.run_places import RunPlaces
 from argosy.scheduler.placing.spare_room import NO_SPARE_ROOM, SpareRoom, replacements, spare_batches, spare_room
 from argosy.scheduler.supply.present import what_is_there
 from argosy.scheduler.supply.roster import PlacementRows, Roster
 from argosy.scheduler.turns.asks import NO_BOUND, Ask, Bound
 from argosy.scheduler.turns.fair_share import FairShare, Placed, placed_in_slices
 from argosy.scheduler.turns.turns import Turns, whose_turn
-
-
-@dataclass(frozen=True, slots=True)
-class RunPlaces:
-    """One run's request, its places, and the tasks for which instances still have to be bought."""
-
-    run: Run
-    batch: Batch  # tasks asked for; of a run whose lost tasks move to on-demand, its ordinary tasks
-    left_over: Batch  # tasks without a place, to be bought for now
-    instances: frozenset[str]  # ids of the instances that it has or waits for
-    coming: int  # the number of its tasks that wait for incoming instances
-    ordinary: Batch | None  # bought for instead if `left_over` finds no offer
-    usd_room: float = math.inf  # how many more USD an hour may be bought
-    spread: Spread | None = None  # its first spread attribute, and where the group has tasks already
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +86,22 @@ def assign(
 
 
 def placed(turns: Turns) -> Places:
-    """Place the pending tasks of all ready runs except daemons: first on present instances, the rest on ordered
-    ones."""
+    """Place the pending tasks of all ready runs except daemons: gangs, then the other tasks."""
+    if not turns.gangs:
+        return _placed(turns)
+    gangs = gang_places(turns)
+    others = _placed(replace(turns, present=replace(turns.present, lineup=gangs.lineup)))
+    return replace(
+        others,
+        runs=(*gangs.runs, *others.runs),
+        launches=(*gangs.launches, *others.launches),
+        wanted=others.wanted | gangs.wanted,
+        owed_used=Counter(others.owed_used) + gangs.owed_used,
+    )
+
+
+def _placed(turns: Turns) -> Places:
+    """First on present instances, the rest on ordered ones."""
     present, asks = turns.present, turns.asks
     here, coming, owed = present.lineup.here, present.lineup.coming, present.lineup.owed
     on_here = _on_here(turns, here)

@@ -36,7 +36,8 @@ from argosy.placement.supply import InstanceRow, Supply
 from argosy.scheduler.buying.orders import DEPLOYMENT_USD, MarketView, OrderedPlaces, order_limits
 from argosy.scheduler.buying.reasons import DEPLOYMENT
 from argosy.scheduler.buying.uncapped_runs import UncappedRuns
-from argosy.scheduler.placing.places import Places, RunPlaces
+from argosy.scheduler.placing.places import Places
+from argosy.scheduler.placing.run_places import RunPlaces
 from argosy.scheduler.supply.kept_instances import kept_for_runs
 from argosy.scheduler.supply.rows import row_of, uses_by_number
 from argosy.scheduler.taking_room.drain_choice import DrainChoice
@@ -90,7 +91,8 @@ def _held(moment: Moment, ordered: OrderedPlaces) -> dict[str, _RunWithoutRoom]:
     found = {}
     for its, shortfall in ordered.runs():
         queue = queues.get(its.run.terms.queue) or queues[DEFAULT_QUEUE]
-        if queue.preempts and queue.weight and shortfall.tasks and _is_of_all(moment, shortfall.reason):
+        takes = queue.preempts and queue.weight and its.run.terms.gang is None
+        if takes and shortfall.tasks and _is_of_all(moment, shortfall.reason):
             found[its.run.id] = _RunWithoutRoom(its, min(shortfall.tasks, its.left_over.count))
     return found
 
@@ -242,7 +244,12 @@ class _TickExchanges:
         of_run = _by_run(table["run"], np.flatnonzero(live))
         for run in state.runs.values():
             queue = queues.get(run.terms.queue) or queues[DEFAULT_QUEUE]
-            if run.number not in of_run or run.terms.serves or not queue.gives_up(run.terms.preemptible):
+            if (
+                run.number not in of_run
+                or run.terms.serves
+                or run.terms.gang
+                or not queue.gives_up(run.terms.preemptible)
+            ):
                 continue
             its = of_run[run.number]
             its = its[run.tasks["preempted"][table["index"][its]] < self.reclaim.per_task]

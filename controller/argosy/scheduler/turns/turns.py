@@ -24,16 +24,19 @@ class Turns:
 
     present: PresentSupply
     asks: Sequence[Ask]  # in the order of their turns
+    gangs: Sequence[Ask]  # of runs with gangs, which are placed first
     share: FairShare | None  # None: there is one sharer, and no queue has a cap
 
 
 def whose_turn(present: PresentSupply, at_most: Mapping[str, Bound] = NO_BOUND) -> Turns:
     """at_most: by run id."""
     moment, lineup, state = present.moment, present.lineup, present.moment.state
-    order = FairOrder.of(state, present.runs, latest_starts(moment, present.runs))
+    alone, together = ([run for run in present.runs if bool(run.terms.gang) is its] for its in (False, True))
+    order = FairOrder.of(state, alone, latest_starts(moment, alone))
+    gangs = asks_of(moment, FairOrder.of(state, together).runs, at_most) if together else []
     asks, room = asks_of(moment, order.runs, at_most), CapRoom.of(state) if state.sharing.limits_queues else None
     if not order.is_shared and (room is None or not asks):
-        return Turns(present, asks, None)
+        return Turns(present, asks, gangs, None)
     usd_per_hour = prices(moment, lineup)
     caps = None
     if room is not None and asks:
@@ -41,4 +44,4 @@ def whose_turn(present: PresentSupply, at_most: Mapping[str, Bound] = NO_BOUND) 
         queue = order.groups(room.names)[[order.row[ask.run.id] for ask in asks]]
         caps = QueueCaps(order, asks, lineup, room, usd_per_hour, costs, queue)
     levels = ShareLevels.of(state, lineup.supply.sizes.T, usd_per_hour, long_run_launches(moment))
-    return Turns(present, asks, FairShare(order, asks, levels, levels.used(state, order), caps))
+    return Turns(present, asks, gangs, FairShare(order, asks, levels, levels.used(state, order), caps))

@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from argosy.gangs.members import verifiable
 from argosy.lifecycle.pools import CLOSED
 from argosy.market.release import drains_for_a_user
 from argosy.model.actions import (
@@ -43,6 +44,7 @@ from argosy.model.tasks import TaskStatus
 from argosy.placement.custom import OwnFunctions
 from argosy.scheduler.turns.fair_order import one_each, shares
 from argosy.scheduler.upkeep import drains, failures, pending
+from argosy.scheduler.upkeep.broken_gangs import members_of_broken_gangs
 
 MOST_LOOKED_UP = 200  # instances of a cell in one call: the most values of a filter
 UNUSED_S = 60.0  # a definition outlives its last run by this while others are open: the next run may use it too
@@ -63,6 +65,7 @@ SAID_AGAIN = {
     StopCause.REPLACED: REPLACED,
     StopCause.PREEMPTED: PREEMPTED,
     StopCause.UNHEALTHY: UNHEALTHY,
+    StopCause.GANG: "argosy: its gang starts again",
 }
 UNWATCHED = "argosy: the controller failed to process its run, so its tasks are not supervised"
 
@@ -114,8 +117,7 @@ def preparations(state: State, now: float, functions: OwnFunctions) -> Iterator[
 
 
 def deregistrations(state: State, now: float) -> Iterator[DeregisterDefinition]:
-    """Our task definitions that no run uses any more. Those that unprepared runs will get are left out where the
-    content of a definition is known (`aws/preparation`)."""
+    """Our task definitions that no run uses any more, nor will use as far as is known (`aws/preparation`)."""
     if not state.unused_definitions:
         return
     still_open = any(not run.done for run in state.runs.values())
@@ -184,7 +186,7 @@ def verifications(moment: Moment) -> Iterator[VerifyResult]:
     for run in state.runs.values():
         if not state.may_try(Act.VERIFY, run.id, moment.now):
             continue
-        rows = np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING.value)
+        rows = verifiable(run, np.flatnonzero(run.tasks["status"] == TaskStatus.VERIFYING.value))
         if run.id in missing:
             rows = rows[~np.isin(rows, missing[run.id])]
         if len(rows):
@@ -234,11 +236,10 @@ def host_look_ups(state: State, now: float) -> Iterator[LookUpHosts]:
 
 
 def stops(moment: Moment) -> Iterator[StopAttempt]:
-    """Attempts that must end: their run was cancelled, their time is up, their instance is about to go, or they
-    never started to run. A stop that had no effect is repeated."""
+    """Attempts that must end, such as those of a cancelled run. A stop that had no effect is repeated."""
     state, long_ago = moment.state, moment.now - moment.policy.pending_patience_s
     slow = state.attempts.has_status(AttemptStatus.LAUNCHED) & (state.attempts["launched_at"] <= long_ago)
-    overdue = pending.overdue(moment) if slow.any() else {}
+    overdue = members_of_broken_gangs(moment) | (dict(pending.overdue(moment)) if slow.any() else {})
     runs = {run.number: run for run in state.runs.values()}
     for row in _stop_candidates(moment, overdue).tolist():
         run = runs.get(int(state.attempts["run"][row]))
@@ -273,8 +274,7 @@ def _stop_candidates(moment: Moment, overdue: Collection[int]) -> NDArray[np.int
             look[table.on_instance(instance.id)] = True
     lately_asked = (table["stop_at"] > 0) & (now - table["stop_at"] < policy.stop_again_s)
     found = np.flatnonzero(known & look & ~lately_asked)
-    # Unstarted tasks come first, in the order in which their agents would start them: thousands of stops take
-    # a while, and none of these tasks should begin in the meantime.
+    # Unstarted tasks come first, in the order of their launches: none of them should begin in the meantime.
     return found[np.lexsort((table["launched_at"][found], table["started_at"][found] > 0))]
 
 

@@ -39,6 +39,7 @@ from tests.harness.simulation.audit.facts import (
 )
 from tests.harness.simulation.audit.fleets import FleetChecker, ImageChecker
 from tests.harness.simulation.audit.floors import FloorChecker
+from tests.harness.simulation.audit.gangs import GangChecker
 from tests.harness.simulation.audit.gpus import GpuChecker
 from tests.harness.simulation.audit.history import HistoryChecker
 from tests.harness.simulation.audit.instances import InstanceChecker, WarningChecker
@@ -90,6 +91,7 @@ class Auditor:
         self.preemption = PreemptionChecker(facts)
         self.backfill = BackfillChecker(facts)
         self.quiet = QuietChecker(facts)
+        self.gangs = GangChecker(facts)
         self._checkers: tuple[Checker, ...] = (
             self._launches,
             GpuChecker(facts),
@@ -100,6 +102,7 @@ class Auditor:
             FloorChecker(facts),
             ProgressChecker(facts),
             CheckpointChecker(facts),
+            self.gangs,
             MoneyChecker(facts),
             CellChecker(facts),
             EfficiencyChecker(facts),

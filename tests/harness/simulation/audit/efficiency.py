@@ -108,7 +108,7 @@ class EfficiencyChecker(Checker):
         """The minimum number of tasks on an instance of a trial; 1 if more than cpu may decide that."""
         needs = spec.get("resources", {})
         is_plain = not any(job.is_daemon for job in self.facts.jobs.values())
-        is_plain = is_plain and "placement" not in spec and needs.get("memory") == PLAIN_MIB
+        is_plain = is_plain and not {"placement", "gang"} & spec.keys() and needs.get("memory") == PLAIN_MIB
         is_plain = is_plain and not (needs.get("gpus") or needs.get("gpuShare"))
         mosts = [tasks for _, tasks in self.facts.policy.most_tasks_by_type]
         return max(1, min([int(VCPUS // needs["vcpus"]), MOST_PLAIN, *mosts])) if is_plain else 1

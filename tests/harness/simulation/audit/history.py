@@ -164,6 +164,7 @@ class HistoryChecker(Checker):
             self._violated("H2", name, f"ended with exit code {row.exit_code}, and really with {code}")
         job = self.facts.jobs.get(name[0])
         went_well = row.exit_code == 0 and not (job is not None and job.serves)  # a server is never done
+        went_well = went_well and row.outcome is not Outcome.WITH_GANG  # it was stopped, and may say so with code 0
         if (row.outcome is Outcome.SUCCEEDED) != went_well:
             self._violated("H2", name, f"ended as {row.outcome.name} with exit code {row.exit_code}")
 

@@ -149,7 +149,9 @@ class ProgressChecker(Checker):
 
     def _check_task(self, run_id: str, index: int, row: TaskRow) -> None:
         name, names = f"task {index} of {run_id}", self.facts.names(run_id, index)
-        job, policy, blamed = self.facts.jobs[run_id], self.facts.policy, self._blamed[run_id, index]
+        job, policy = self.facts.jobs[run_id], self.facts.policy
+        peers = [(run_id, each) for each in self._peers(job, index)]
+        blamed = sum(self._blamed[each] for each in peers)
         limit = int(job.spec.get("retryStrategy", {}).get("attempts", 1))
         if job.serves:
             self._check_of_service(name, row, blamed, names)
@@ -159,13 +161,18 @@ class ProgressChecker(Checker):
             self.facts.violated("I8", sentence, *names)
         if row.user_failures > blamed:
             self.facts.violated("I8", f"{name}: {row.user_failures} user attempts booked, {blamed} used", *names)
-        given_up = bool(self.facts.stored.records[run_id].halted) or (run_id, index) in self._refused
+        given_up = bool(self.facts.stored.records[run_id].halted) or bool(self._refused.intersection(peers))
         if sentence := unfounded_failure(row, limit, policy, given_up):
             self.facts.violated("I8", f"{name} {sentence}", *names)
         attempt = (run_id, index, row.committed)
         if row.status == TaskStatus.SUCCEEDED and attempt not in self._ended_well | self.facts.written:
             sentence = f"{name} succeeded by attempt {row.committed}, which did not end well"
             self.facts.violated("I2", sentence, *names)
+
+    def _peers(self, job: SimulatedJob, index: int) -> range:
+        """The tasks that are tried and charged together."""
+        first = index - index % job.gang_size
+        return range(first, first + job.gang_size)
 
     def _check_of_service(self, name: str, row: TaskRow, blamed: int, names: tuple[str, ...]) -> None:
         """It is retried forever, and the count decides how long that takes."""
@@ -198,7 +205,7 @@ class ProgressChecker(Checker):
         try:
             wrong = [
                 entry["index"]
-                for entry, row in zip(said.entries(), (TaskRow(*row) for row in table), strict=True)
+                for entry, row in zip(said.entries(), (TaskRow(*row) for row in table[:: job.gang_size]), strict=True)
                 if entry["status"] != TaskStatus(row.status).name
                 or entry["keys"] != left(entry["index"], row.committed)
             ]
@@ -231,7 +238,8 @@ class ProgressChecker(Checker):
 
     def _without_result(self, job: SimulatedJob, table: list[tuple[int, ...]], rest: TrialResults) -> list[int]:
         """Indexes of tasks whose exit code 0 counted although they wrote nothing."""
-        done = [index for index, row in enumerate(table) if row[0] == TaskStatus.SUCCEEDED and job.expects_result]
+        rows = enumerate(table[:: job.gang_size])
+        done = [index for index, row in rows if row[0] == TaskStatus.SUCCEEDED and job.expects_result]
         suffix = part_suffix(job.spec)
         return [index for index in done if split_s3(part_uri(job.output, index, suffix)) not in rest.objects]
 

@@ -82,6 +82,11 @@ class SimulatedJob:
         return "health" in self.spec.get("container", {})
 
     @property
+    def gang_size(self) -> int:
+        """1 = it has no gangs."""
+        return shards.gang_size(self.spec)
+
+    @property
     def expects_result(self) -> bool:
         """Whether success needs an object, as the spec says."""
         return shards.expects_result(self.spec)
@@ -128,7 +133,8 @@ class Programs:
         if self._unlucky(job.unpullable, "pull", key):
             return TaskBehaviour(cannot_start="CannotPullContainerError: pull access denied")
         failed = self._fails(job, key)
-        writes = job.expects_result and not failed and not self._unlucky(job.silent, "silent", key)
+        first = key.index % job.gang_size == 0  # the result of a gang is that of rank 0
+        writes = job.expects_result and first and not failed and not self._unlucky(job.silent, "silent", key)
         return TaskBehaviour(
             duration_s=self._duration_s(job, key),
             exit_code=self._failure_code(job, key) if failed else 0,
@@ -175,10 +181,10 @@ class Programs:
         program left is replaced. Some attempts first leave other files: more than a part of the manifest takes.
         """
         if self._share("files", key) < WITH_FILES:
-            bucket, folder = split_s3(attempt_uri(job.output, key.index, key.attempt))
+            bucket, folder = split_s3(attempt_uri(job.output, key.index // job.gang_size, key.attempt))
             for number in range(FILES):
                 self._s3.put_object(Bucket=bucket, Key=f"{folder}{number}.txt", Body=b"a file\n")
-        bucket, name = split_s3(part_uri(job.output, key.index, part_suffix(job.spec)))
+        bucket, name = split_s3(part_uri(job.output, key.index // job.gang_size, part_suffix(job.spec)))
         there = self._s3.objects.get((bucket, name))
         first = int(told.get(FIRST_ATTEMPT_VARIABLE, 0))
         if there is None or int(there.metadata[ATTEMPT_METADATA]) < first:
