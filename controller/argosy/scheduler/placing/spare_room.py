@@ -63,13 +63,18 @@ def spare_batches(moment: Moment) -> list[Batch]:
 
 def replacements(moment: Moment) -> list[Batch]:
     """The tasks that will be lost with impaired instances unless they end before. Services move their tasks themselves
-    (`services`), and runs with a budget, an hourly cap or a group that stays together buy once the tasks are lost."""
+    (`services`), and runs with a budget, an hourly cap, gangs or a group that stays together buy
+    once the tasks are lost."""
     state = moment.state
     at_risk = Counter(_at_risk(state)) if any(each.impaired for each in state.instances.values()) else Counter[int]()
     shunned, found = shunned_by(state) if at_risk else {}, []
     for run in state.runs.values():
         count = min(at_risk[run.number], _instances_left(run, state))
-        if count > 0 and _pays(run) and not (run.halted or run.terms.serves or run.group in run.terms.affinity):
+        if (
+            count > 0
+            and _pays(run)
+            and not (run.halted or run.terms.serves or run.terms.gang or run.group in run.terms.affinity)
+        ):
             may_buy = purchases(run, moment) if run.terms.purchase.mixes else None
             found.append(replace(batch_of(moment, run, moment.now, shunned, may_buy), count=count))
     return found
