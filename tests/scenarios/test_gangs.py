@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from argosy.emulator.ec2.instances import instance_view
 from argosy.emulator.ec2.records import Ec2Instance
 from argosy.model.runs import RunStatus
 from argosy.model.tasks import TaskStatus
@@ -38,7 +39,7 @@ class Seen:
     def _begin(self, task: dict[str, Any], host: Ec2Instance) -> TaskBehaviour:
         told = {each["name"]: each["value"] for each in task["overrides"]["containerOverrides"][0]["environment"]}
         gang, rank = divmod(index_of(task), SIZE)
-        place = host.instance_id, host.zone, self._cluster.world.ec2.ledger.setup.private_ip(host.ordinal)
+        place = host.instance_id, host.zone, instance_view(host, "x86_64")["PrivateIpAddress"]
         self._places[gang, int(told["ARGOSY_TASK_ATTEMPT"])][rank] = place
         self.told[index_of(task), int(told["ARGOSY_TASK_ATTEMPT"])] = told
         return self._behaves(task)

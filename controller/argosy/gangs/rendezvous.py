@@ -8,12 +8,15 @@ They are those of PyTorch: `torchrun` reads its options from `PET_*`
 from __future__ import annotations
 
 from collections.abc import Mapping
+from zlib import crc32
 
 from argosy.model.gangs import Gang
+from argosy.model.instances import Instance
 from argosy.model.run_terms import GangTerms
 
 FIRST_PORT, PORTS = 29_500, 2_000
 TORCHRUN = "PET_"
+LOOPBACK = "127.0.0.1"
 LONGEST_ADDRESS = "255.255.255.255"
 NAMES = frozenset({"MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "NNODES", "RANK", "WORLD_SIZE", "LOCAL_RANK"})
 """Besides those that begin with TORCHRUN: variables that a user's spec may not set with a gang."""
@@ -61,6 +64,15 @@ def longest(terms: GangTerms, number: int) -> dict[str, str]:
     gang = Gang(0.0, FIRST_PORT, (), (LONGEST_ADDRESS,) * terms.size)
     told = environment(gang, (number, terms.size - 1), terms, 99)
     return told | of_aws_batch(told)
+
+
+def address_of(instance: Instance) -> str:
+    """Where the others reach a member there. The instances of local mode are one machine, and each gets another address
+    of its loopback interface."""
+    if instance.private_ip != LOOPBACK:
+        return instance.private_ip
+    number = crc32(instance.id.encode())
+    return f"127.{1 + (number >> 16) % 127}.{number >> 8 & 255}.{1 + number % 254}"
 
 
 def port_of(run_number: int, number: int, attempt: int, taken: set[int]) -> int:

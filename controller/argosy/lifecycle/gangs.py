@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from argosy.gangs.members import gang_of, live_rows, members
-from argosy.gangs.rendezvous import port_of
+from argosy.gangs.rendezvous import address_of, port_of
 from argosy.lifecycle import charges
 from argosy.lifecycle.accounts import Account, AttemptEnd, charge_infrastructure, charge_user
 from argosy.lifecycle.run_stops import stop_if_all_alike
@@ -37,7 +37,7 @@ def note_launch(state: State, run: Run, launch: Launch, now: float) -> None:
     if gang is None:
         taken = {each.port for each in _first_on(state, instance.id)}
         gang = Gang(now, port_of(run.number, number, launch.key.attempt, taken), (), ())
-    hosts, addresses = (*gang.hosts, instance.id), (*gang.addresses, instance.private_ip)
+    hosts, addresses = (*gang.hosts, instance.id), (*gang.addresses, address_of(instance))
     run.gangs[number] = gang._replace(hosts=hosts, addresses=addresses)
 
 

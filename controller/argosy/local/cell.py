@@ -18,6 +18,7 @@ from argosy.emulator.ecs.service import EcsModel
 from argosy.emulator.region import AwsRegion
 from argosy.local.agents.agent import AgentOptions, Agents, Host
 from argosy.local.agents.log_shipper import LogShipper, LogStore
+from argosy.local.containers.container import LOOPBACK
 from argosy.local.containers.runtime import Runtime
 from argosy.local.gpus import Gpu, GpuStock
 from argosy.local.mps import MpsDaemon
@@ -50,9 +51,7 @@ class LocalCell:
         # Half of all messages. ECS sends them too, but nothing here reads them: the events of tasks contain as much.
         self.ecs.ledger.tells_resources = False
         zones = settings.zones_of(region)
-        setup = Ec2Setup(
-            self._catalogue, zones, prices, options.boot_s, private_ip=options.address_of, why_not=self._why_not
-        )
+        setup = Ec2Setup(self._catalogue, zones, prices, options.boot_s, private_ip=LOOPBACK, why_not=self._why_not)
         self.ec2 = Ec2Model(aws, setup)
         for name in settings.instance_types.all:
             image_id = _IMAGES[self._catalogue[name].gpus > 0]

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from argosy.client.local_key import LocalKey
-from argosy.local.containers.container import LOOPBACK
 from argosy.local.deployment import local_settings
 from argosy.local.gpus import Gpu
 from argosy.settings.settings import Settings
@@ -101,17 +100,11 @@ class LocalOptions:
 
     @property
     def has_addresses(self) -> bool:
-        """Whether each pretended instance has an address, which needs Linux and tasks that are processes: all of
-        127.0.0.0/8 leads to this machine there."""
+        """Whether pretended instances have addresses for gangs (`gangs.rendezvous`), which needs Linux and tasks that
+        are processes: all of 127.0.0.0/8 leads to this machine there."""
         return sys.platform == "linux" and self.engine is None
 
     @property
     def deployed_settings(self) -> Settings:
         """Those of the functions. Members of a gang need addresses."""
         return self.settings if self.has_addresses else self.settings.model_copy(update={"gangs": False})
-
-    def address_of(self, ordinal: int) -> str:
-        """The private address of an instance."""
-        return (
-            f"127.{1 + (ordinal >> 16 & 127)}.{ordinal >> 8 & 255}.{ordinal & 255}" if self.has_addresses else LOOPBACK
-        )

@@ -125,7 +125,7 @@ class InstanceOperations(OperationGroup[Ec2Ledger]):
     def _reservation(self, instance: Ec2Instance) -> JSON:
         digits = instance.instance_id.removeprefix("i-")
         view = instance_view(instance, self.ledger.catalogue[instance.instance_type].architecture)
-        view["PrivateIpAddress"] = self.ledger.setup.private_ip(instance.ordinal)
+        view["PrivateIpAddress"] = self.ledger.setup.private_ip or view["PrivateIpAddress"]
         return {
             "ReservationId": f"r-{digits}",
             "OwnerId": self.ledger.region.account,
@@ -146,6 +146,7 @@ def instance_view(instance: Ec2Instance, architecture: str) -> JSON:
         "Placement": {"AvailabilityZone": instance.zone, "GroupName": "", "Tenancy": "default"},
         "Architecture": architecture,
         "SubnetId": instance.subnet_id,
+        "PrivateIpAddress": _private_ip(instance),
         "PlatformDetails": "Linux/UNIX",
         "StateTransitionReason": instance.reason,
         "Tags": [{"Key": key, "Value": value} for key, value in instance.tags.items()],
@@ -177,3 +178,7 @@ def _check(instance: Ec2Instance, name: str) -> str:
 
 def _state(instance: Ec2Instance) -> JSON:
     return {"Code": STATE_CODES[instance.state], "Name": instance.state}
+
+
+def _private_ip(instance: Ec2Instance) -> str:
+    return f"10.{instance.ordinal >> 16 & 255}.{instance.ordinal >> 8 & 255}.{instance.ordinal & 255}"

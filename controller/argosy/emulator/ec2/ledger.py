@@ -24,11 +24,6 @@ PriceFunction = Callable[[str, str, float], float]
 TERMINATED_KEPT_S = 3_600.0
 
 
-def in_a_vpc(ordinal: int) -> str:
-    """An address of its own."""
-    return f"10.{ordinal >> 16 & 255}.{ordinal >> 8 & 255}.{ordinal & 255}"
-
-
 @dataclass(frozen=True, slots=True)
 class Ec2Setup:
     """The offers of EC2 in a region, and how long its steps take. Without `prices` every type costs its typical spot
@@ -43,8 +38,8 @@ class Ec2Setup:
     shortage_retry_s: float = 60.0
     """How long a fleet waits before it retries a launch that was not available."""
 
-    private_ip: Callable[[int], str] = in_a_vpc
-    """Of an instance, by its ordinal."""
+    private_ip: str = ""
+    """Of all instances; "" = each has its own."""
 
     why_not: Callable[[str], str] = lambda instance_type: ""
     """Why the machine that runs the emulator cannot host one more instance of a type; "" if it can."""
