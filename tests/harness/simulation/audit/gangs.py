@@ -78,6 +78,11 @@ class GangChecker(Checker):
                     self._violated(gang, f"{key} starts while {other} runs", task["taskArn"], arn)
             self._arns[gang][task["taskArn"]] = key
 
+    def _is_at_work(self, gang: tuple[str, int], each: StoredAttempt) -> bool:
+        """One whose end the controller has heard may be stored as running until the cause is known."""
+        arns = (arn for arn, key in self._arns[gang].items() if key == each.key)
+        return each.status == AttemptStatus.RUNNING and any(map(self._runs, arns))
+
     def _runs(self, arn: str) -> bool:
         task = self.facts.regions.task(arn)
         agent = self.facts.regions.agent(task.instance.ec2_instance_id) if task else None
@@ -104,7 +109,7 @@ class GangChecker(Checker):
         rows = table[number * size : (number + 1) * size]
         well = sum(row[0] == TaskStatus.VERIFYING for row in rows)
         running = sum(each.status == AttemptStatus.RUNNING for each in its)
-        unasked = [each for each in its if each.status == AttemptStatus.RUNNING and each.stop_cause == StopCause.NONE]
+        unasked = [each for each in its if each.stop_cause == StopCause.NONE and self._is_at_work(gang, each)]
         within_s = float(self.facts.jobs[run_id].spec["gang"]["startWithinSeconds"])
         slack_s = self.facts.clocks_differ_s + self.facts.stands_still_s
         if unasked and running + well < size:
