@@ -46,6 +46,7 @@ MACHINE = {
     "setup": f"{PROGRAM}::test_a_setup_prepares_the_programs_folder",
     "packages": f"{PROGRAM}::test_a_program_finds_none_of_our_packages",
     "result": f"{RUNNER}/test_results.py::test_standard_output_is_the_result_and_the_log",
+    "gang": "e2e/test_gangs.py::test_a_gang_of_two_restarts_as_one_from_its_checkpoint",
     "checkpoint.everySeconds": f"{RUNNER}/test_checkpoints.py::test_a_task_that_succeeds_leaves_no_checkpoint",
     "resources.vcpus": f"{CONTAINER}::test_a_host_registers_the_real_size_of_its_type_and_the_same_gpus_each_time",
     "resources.memory": f"{PROGRAM}::test_a_program_that_takes_too_much_memory_is_killed_for_it_and_leaves_nothing",
