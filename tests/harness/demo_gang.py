@@ -31,8 +31,9 @@ def main() -> None:
         ends = time.monotonic() + PATIENCE_S
         while not waits.exists() and time.monotonic() < ends:
             time.sleep(0.1)
-        words = [sys.executable, "-m", "argosy", "interrupt", run.id, "--task", "1", "--warn", "60"]
-        subprocess.run([*words, "--endpoint-url", aws.endpoint_url], check=True)
+        argosy_command = Path(sys.executable).with_name("argosy")
+        words = [argosy_command, "interrupt", run.id, "--task", "1", "--warn", "60", "--endpoint-url", aws.endpoint_url]
+        subprocess.run(words, check=True)
         [row] = run.wait(timeout=PATIENCE_S).rows()
         print(json.dumps(row))
         for each in run.attempts():
