@@ -15,9 +15,9 @@ from argosy.lifecycle.accounts import Account, AttemptEnd, charge_infrastructure
 from argosy.lifecycle.run_stops import stop_if_all_alike
 from argosy.model.actions import Launch
 from argosy.model.attempts import StopCause
+from argosy.model.costs import Work
 from argosy.model.events import TaskSeen
 from argosy.model.gangs import Gang, MemberEnd
-from argosy.model.money.costs import Work
 from argosy.model.policy import Policy
 from argosy.model.runs import Run
 from argosy.model.state import State
