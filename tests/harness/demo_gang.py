@@ -31,7 +31,7 @@ def main() -> None:
         ends = time.monotonic() + PATIENCE_S
         while not waits.exists() and time.monotonic() < ends:
             time.sleep(0.1)
-        argosy_command = Path(sys.executable).with_name("argosy")
+        argosy_command = str(Path(sys.executable).with_name("argosy"))
         words = [argosy_command, "interrupt", run.id, "--task", "1", "--warn", "60", "--endpoint-url", aws.endpoint_url]
         subprocess.run(words, check=True)
         [row] = run.wait(timeout=PATIENCE_S).rows()

@@ -225,8 +225,7 @@ def limit_faults(data: Mapping[str, Any], limits: DeploymentLimits) -> Iterator[
         yield from _own_folder_faults(f"{key.rstrip('/')}/")
     if limits.shapes and data.get("taskDefinition") is None:
         yield from shape_faults(data.get("resources"), limits.shapes, limits.disks_gib)
-    yield from gang_limit_faults(data, limits.policy, limits.shapes)
-    yield from _cell_faults(data, limits.cells)
+    yield from (*gang_limit_faults(data, limits.policy, limits.shapes), *_cell_faults(data, limits.cells))
     yield from _family_faults(data.get("taskDefinition"), limits.families)
     yield from program_file_faults(data, limits.buckets, limits.input_buckets, split_s3(limits.default_output)[0])
     yield from target_group_faults(data, limits.target_groups, limits.cells) if "service" in data else ()
@@ -362,8 +361,7 @@ def _definition_faults(
 
 def _unpublished(image: str) -> str:
     """A name of the deployment without a meaning. Only a folder of containers/ can be published under it."""
-    folder = image.removeprefix(OWN_NAMESPACE).removesuffix(GPU_SUFFIX)
-    if not _FOLDER.fullmatch(folder):
+    if not _FOLDER.fullmatch(folder := image.removeprefix(OWN_NAMESPACE).removesuffix(GPU_SUFFIX)):
         return f"this deployment has no image {image}, and none can be published under that name"
     return (
         f'this deployment has no image {image}: `make deploy ARGS="-c images={folder}"` publishes'
