@@ -222,7 +222,8 @@ def _last_order(order: Mapping[str, Any] | None) -> list[str]:
     if not order:
         return []
     above = "" if order["gapPct"] is None else f", at most {order['gapPct']:.1f} % above the least it could cost"
-    return [f"The last purchase: {order['instances']} instances for ${order['usdPerHour']:.4f} an hour{above}"]
+    bought = counted(order["instances"], "instance")
+    return [f"The last purchase: {bought} for ${order['usdPerHour']:.4f} an hour{above}"]
 
 
 def _reason(reason: Mapping[str, Any]) -> str:

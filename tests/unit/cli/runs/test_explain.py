@@ -114,7 +114,7 @@ def test_the_limit_that_holds_a_run_back_and_the_last_purchase_are_shown() -> No
     begun(state, decide(moment_of(state)))
     said = printed(state)
     assert "capacity.maxInstances" in said
-    assert "The last purchase: 1 instances for $0.1" in said
+    assert "The last purchase: 1 instance for $0.1" in said
     assert reply(state)["lastOrder"]["instances"] == 1
 
 
