@@ -12,8 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 TRIALS = """
 from tests.harness.commit_digests import digest_of
-for seed in (3, 4):
-    print(digest_of(seed, faulty=True))
+print(digest_of(4, faulty=True))
 """
 
 
@@ -26,5 +25,5 @@ def test_what_trials_store_does_not_depend_on_the_hash_seed() -> None:
         for seed in ("1", "2")
     ]
     first, second = (process.communicate()[0].decode() for process in started)
-    assert first.count("faults") == 2
+    assert first.count("faults") == 1
     assert first == second
