@@ -161,7 +161,7 @@ def parts_of_run(s3: Any, view: Mapping[str, Any], partial: bool, merged: MergeR
         seen += 1
         yield from _part_of(entry, bucket, prefix, merged)
     if seen != total:
-        raise ArgosyError(f"The manifest names {seen} results, the run has {total}.")
+        raise ArgosyError(f"The manifest names {seen} tasks, the run has {total}.")
 
 
 def _part_of(entry: Mapping[str, Any], bucket: str, prefix: str, merged: MergeResult) -> Iterator[Part]:
