@@ -448,7 +448,12 @@ def test_checkpoints_lie_where_no_manifest_counts_them() -> None:
     stored = checkpoints.address(task(Path("s3://b/run"), 1)).removeprefix("s3:/b/")
     assert stored == "run/attempts/0/checkpoints/1/checkpoint.jsonl"
     run: Any = types.SimpleNamespace(
-        tasks={"committed": np.array([1])}, manifest_to=ManifestBound(), task_count=1, output="s3://b/run/"
+        tasks={"committed": np.array([1])},
+        manifest_to=ManifestBound(),
+        task_count=1,
+        piece_count=1,
+        gang_size=1,
+        output="s3://b/run/",
     )
     listing = [(stored.replace("/0/", "/0000000/"), 9), ("run/attempts/0000000/1/rows", 9)]
     assert part_from(run, [listing], PartSize()).objects == {0: [("run/attempts/0000000/1/rows", 9)]}
