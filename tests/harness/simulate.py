@@ -32,6 +32,7 @@ UPDATED = 0.3  # share of trials in which users change open runs
 SCHEDULED = 0.3  # share of trials that include a schedule
 SHARED_GPUS = 0.2  # share of trials in which users share GPUs
 SAVED = 0.2  # share of trials in which programs save checkpoints
+GANGED = 0.3  # share of trials in which some runs have gangs, where no fault forbids it
 FEW_TRIALS = 20  # starting another process takes a second
 COMMAND = "python -m tests.harness.simulate"
 LONGEST_S = 7 * 86_400.0  # duration of a user's run, in virtual time
@@ -92,7 +93,7 @@ def _plans(options: Options, kinds: frozenset[str]) -> list[TrialPlan]:
     first = TrialPlan(options.seed, kinds, tasks=options.tasks, instances=instances, controllers=options.controllers)
     if kinds and options.spec is None:
         first = replace(first, schedules=SCHEDULED, updates=UPDATED, members=MEMBERS)
-        first = replace(first, crowd=CROWDED, gpu_shares=SHARED_GPUS, checkpoints=SAVED)
+        first = replace(first, crowd=CROWDED, gpu_shares=SHARED_GPUS, checkpoints=SAVED, gangs=GANGED)
     if options.spec is not None:
         first = _of_spec(first, options.spec, options.task_seconds)
     return [replace(first, seed=options.seed + number) for number in range(options.trials)]

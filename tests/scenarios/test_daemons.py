@@ -143,6 +143,21 @@ def test_what_has_room_only_without_the_daemon_is_never_bought_for_and_says_so()
     assert "3584 cpu units instead of 4096" in cluster.record(run_id).waiting
 
 
+def test_a_run_whose_only_type_has_no_place_beside_the_daemon_closes_the_cap_to_no_other_run_and_ends() -> None:
+    cluster = cluster_of(60.0, types=("c5.xlarge", "g4dn.xlarge"), most_tasks_by_type=(("g*", 1),))
+    cluster.share({"version": 1, "queues": {"default": {"cap": {"vcpus": 4}}}})
+    deploy(cluster)
+    cluster.tick()
+    shut_out = cluster.submit(4, resources={"vcpus": 1, "memory": 512, "gpus": 1})
+    cluster.run_for(60)
+    other = cluster.submit(2, "other-261121-070000-bbbb", resources={"vcpus": 1, "memory": 512})
+    cluster.run_for(600)
+    assert cluster.record(other).status is RunStatus.SUCCEEDED
+    assert "at most 0" in cluster.record(shut_out).waiting
+    cluster.run_for(cluster.policy.unaffordable_patience_s)
+    assert cluster.record(shut_out).status is RunStatus.FAILED
+
+
 def test_a_new_daemon_waits_on_a_full_instance_and_says_what_it_is_short_of() -> None:
     cluster = cluster_of(batch_s=400.0)
     work(cluster, 1, XLARGE)

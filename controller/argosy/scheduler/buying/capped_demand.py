@@ -13,6 +13,7 @@ from argosy.market.limits import ROUNDING, BuyRoom, OrderLimits
 from argosy.market.order import Backlog, Order, Shortfall
 from argosy.model.pools import Offer
 from argosy.model.resources import Resources
+from argosy.model.runs import Run
 from argosy.model.shares.sharing import Cap
 from argosy.placement.demand import Batch
 from argosy.scheduler.turns.caps import INSTANCES, SCALE, USD, at_cap, units_of
@@ -40,11 +41,13 @@ class CappedDemand:
 
     @classmethod
     def of(
-        cls, dealing: FairShare, wanted: Sequence[Batch], run_ids: Sequence[str], offers: Sequence[Offer]
+        cls, dealing: FairShare, wanted: Sequence[Batch], runs: Sequence[Run], offers: Sequence[Offer]
     ) -> CappedDemand:
-        """Counts tasks at the lowest price of any offer, whereas purchases count in full (`purses`)."""
+        """Counts tasks at the lowest price of any offer, whereas purchases count in full (`purses`). A run
+        that fits no offer, and never will, counts nothing: it would close the cap to the others."""
         assert dealing.caps is not None
         caps, order = dealing.caps, dealing.order
+        run_ids = [run.id for run in runs]
         known: dict[tuple[Batch, Cap], IntArray] = {}
         queue = order.groups(caps.room.names)[[order.row[run_id] for run_id in run_ids]]
         both = zip(wanted, queue.tolist(), strict=True)
@@ -54,7 +57,9 @@ class CappedDemand:
         wants = np.array([batch.count for batch in wanted], dtype=np.int64)
         limits = Limits.of(np.maximum(1, caps.lineup.supply.total.sum(axis=1)), [MOST] * 3)
         within = caps.within(np.zeros(len(caps.asks), dtype=np.int64))._replace(takes=costs).without_guarantees()
-        found = order.dealt(run_ids, wants, needs, limits, order.tasks, within)
+        never = np.array([bool(run.unaffordable_since) for run in runs], dtype=np.bool_) & (costs[:, INSTANCES] == 0)
+        counted = np.where(never, 0, wants)
+        found = order.dealt(run_ids, counted, needs, limits, order.tasks, within)
         assert found.capped is not None
         beyond = (found.capped[queue] & (costs > 0)) | (costs > caps.room.whole[queue])
         why = tuple(caps.room.why(int(row), units) for row, units in zip(queue, beyond, strict=True))

@@ -155,8 +155,8 @@ def _order_for(market: MarketView, places: Places) -> Order:
     backlog = [Backlog(each.left_over, _limits(moment, places, each), each.spread) for each in places.runs]
     limits, capped = order_limits(moment), None
     if places.share is not None and places.share.caps is not None:
-        wanted, ids = [each.batch for each in backlog], [each.run.id for each in places.runs]
-        capped = CappedDemand.of(places.share, wanted, ids, market.offers)
+        wanted, runs = [each.batch for each in backlog], [each.run for each in places.runs]
+        capped = CappedDemand.of(places.share, wanted, runs, market.offers)
         limits = replace(limits, purses=capped.purses(limits, moment.instances_left()))
         backlog = capped.backlog(backlog, limits.purses)
     order = _within_limits(market, places, Demand(backlog, limits, capped))

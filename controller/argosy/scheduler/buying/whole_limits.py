@@ -124,10 +124,12 @@ class WholeLimits:
         )
 
     def _of_size(self, run: Run, batch: Batch) -> str:
-        """Why no instance type is large enough, if that is why there is no offer."""
+        """Why no instance type is large enough, or has room for a task beside daemons, if that is why there is no
+        offer."""
         pools, instances = self.moment.state.pools.values(), self.moment.state.instances.values()
         kinds = [self.moment.catalogue.get(pool.instance_type) for pool in pools if pool.closed or not pool.fleet_id]
-        sizes = [each.resources for each in self._offers] + [each.resources for each in kinds if each is not None]
+        sizes = [each.resources for each in self._offers if each.most_tasks != 0]
+        sizes += [each.resources for each in kinds if each is not None]
         if not self._offers or any(map(run.needs.fits_in, [*sizes, *(each.size for each in instances if each.alive)])):
             return ""
         return market_answer(batch, self._offers).sentence()

@@ -29,9 +29,15 @@ def with_gangs(jobs: Sequence[SimulatedJob], plan: TrialPlan, faults: Faults) ->
     chosen = {
         job.run_id
         for number, job in enumerate(jobs)
-        if share(plan.seed, "together", number) < TOGETHER and not (job.serves or job.upload_s)
+        if share(plan.seed, "together", number) < TOGETHER and _may_have_gangs(job)
     }
     return [_waiting_whole(_ganged(job, plan.seed) if job.run_id in chosen else job, chosen) for job in jobs]
+
+
+def _may_have_gangs(job: SimulatedJob) -> bool:
+    """A member has whole GPUs."""
+    gpus = job.spec.get("resources", {}).get("gpus", 0)
+    return not (job.serves or job.upload_s or (isinstance(gpus, float) and gpus % 1))
 
 
 def _ganged(job: SimulatedJob, seed: int) -> SimulatedJob:
