@@ -10,6 +10,7 @@ from typing import Any
 
 from botocore.session import Session
 
+from argosy.emulator.botocore_check import SimulatedClient
 from tests.fakes import imported
 
 FOLDER = "RECORDED_CALLS"  # of the forks' server: where each process writes its file
@@ -17,7 +18,7 @@ FOLDER = "RECORDED_CALLS"  # of the forks' server: where each process writes its
 
 def warm() -> None:
     imported.warm()
-    folder, made = Path(os.environ[FOLDER]), Session.create_client
+    folder, made, bound = Path(os.environ[FOLDER]), Session.create_client, SimulatedClient._bound
 
     def record(params: dict[str, Any], model: Any, **_: Any) -> None:
         function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "")
@@ -25,12 +26,22 @@ def warm() -> None:
         with (folder / str(os.getpid())).open("a") as file:
             file.write(json.dumps(line, default=lambda value: "") + "\n")  # bytes and streams name no resource
 
+    def recording(client: SimulatedClient, operation: str, method: Any) -> Any:
+        call, model = bound(client, operation, method), client.meta.service_model.operation_model(operation)
+
+        def recorded(**request: Any) -> Any:
+            record(request, model)
+            return call(**request)
+
+        return recorded
+
     def create_client(session: Session, *words: Any, **named: Any) -> Any:
         client = made(session, *words, **named)
         client.meta.events.register("provide-client-params.*.*", record)
         return client
 
     Session.create_client = create_client
+    SimulatedClient._bound = recording  # type: ignore[assignment, method-assign]  # calls that go over local mode's socket
 
 
 def calls(folder: Path) -> list[tuple[str, str, str, dict[str, Any]]]:
