@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from botocore import xform_name
 from botocore.session import Session
 
 from argosy.emulator.botocore_check import SimulatedClient
@@ -18,7 +19,7 @@ FOLDER = "RECORDED_CALLS"  # of the forks' server: where each process writes its
 
 def warm() -> None:
     imported.warm()
-    folder, made, bound = Path(os.environ[FOLDER]), Session.create_client, SimulatedClient._bound
+    folder, made, found = Path(os.environ[FOLDER]), Session.create_client, SimulatedClient.__getattr__
 
     def record(params: dict[str, Any], model: Any, **_: Any) -> None:
         function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "")
@@ -26,11 +27,12 @@ def warm() -> None:
         with (folder / str(os.getpid())).open("a") as file:
             file.write(json.dumps(line, default=lambda value: "") + "\n")  # bytes and streams name no resource
 
-    def recording(client: SimulatedClient, operation: str, method: Any) -> Any:
-        call, model = bound(client, operation, method), client.meta.service_model.operation_model(operation)
+    def recording(client: SimulatedClient, name: str) -> Any:
+        call, service = found(client, name), client.meta.service_model
+        operation = next(each for each in service.operation_names if xform_name(each) == name)
 
         def recorded(**request: Any) -> Any:
-            record(request, model)
+            record(request, service.operation_model(operation))
             return call(**request)
 
         return recorded
@@ -41,7 +43,7 @@ def warm() -> None:
         return client
 
     Session.create_client = create_client
-    SimulatedClient._bound = recording  # type: ignore[assignment, method-assign]  # calls that go over local mode's socket
+    SimulatedClient.__getattr__ = recording  # type: ignore[assignment, method-assign]  # calls over local mode's socket
 
 
 def calls(folder: Path) -> list[tuple[str, str, str, dict[str, Any]]]:
