@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.pages]
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 LINES_MAX = 25
+ALL_REDUCE = "all_reduce.py"  # a whole exchange between instances; tests/e2e/test_gangs.py runs it
 PATIENCE_S = 300.0
 ROWS = {
     "hello.yaml": [{"task": 0, "of": 3}, {"task": 1, "of": 3}, {"task": 2, "of": 3}],
@@ -77,9 +78,9 @@ def test_every_example_does_what_it_says(endpoint: str, tmp_path: Path) -> None:
 def test_every_example_is_short_tested_and_on_the_page() -> None:
     files = {path.name: path for path in EXAMPLES.iterdir() if path.is_file()}
     page = (ROOT / "docs/guides/examples.md").read_text(encoding="utf-8")
-    assert files.keys() == {*ROWS, *SAID, "gpu.yaml", "checkpoint.py"}
+    assert files.keys() == {*ROWS, *SAID, "gpu.yaml", "checkpoint.py", ALL_REDUCE}
     assert set(re.findall(r"^\[([\w.]+)\]\(\.\./examples/\1\)$", page, re.MULTILINE)) == files.keys()
-    assert {name for name, path in files.items() if path.read_text().count("\n") > LINES_MAX} == set()
+    assert {name for name, path in files.items() if path.read_text().count("\n") > LINES_MAX} == {ALL_REDUCE}
 
 
 def test_every_folder_of_an_image_is_on_the_page() -> None:
