@@ -50,13 +50,13 @@ class GangPlaces:
 def gang_places(turns: Turns) -> GangPlaces:
     """In the order of their turns."""
     moment, lineup = turns.present.moment, turns.present.lineup
-    taking = _Taking(moment, lineup)
+    taking = _RoomOfGangs(moment, lineup)
     runs = tuple(taking.place(ask) for ask in turns.gangs)
     owed = Counter(lineup.owed[name] for name in taking.wanted & lineup.owed.keys())
     return GangPlaces(taking.rest(), runs, tuple(taking.launches), frozenset(taking.wanted - lineup.owed.keys()), owed)
 
 
-class _Taking:
+class _RoomOfGangs:
     """The room that gangs take of a lineup, one run after the other."""
 
     def __init__(self, moment: Moment, lineup: PlacementRows) -> None:
