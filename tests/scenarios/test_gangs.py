@@ -128,3 +128,25 @@ def test_a_gang_that_does_not_start_in_time_is_stopped_and_started_again() -> No
     record = cluster.record()
     assert (record.status, record.failures) == (RunStatus.SUCCEEDED, ())
     assert seen.attempts == {(0, 1), (0, 2)}
+
+
+def test_a_cancelled_gang_ends_as_one() -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    seen = Seen(cluster, lambda task: TaskBehaviour(3600.0))
+    gangs(cluster)
+    cluster.run_for(300)
+    cluster.cancel()
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.counts[TaskStatus.CANCELLED]) == (RunStatus.CANCELLED, SIZE)
+    assert seen.attempts == {(0, 1)}
+
+
+def test_a_gang_whose_rank_0_left_no_result_is_tried_again_and_fails_as_one() -> None:
+    cluster = Controlled(zones=("us-east-1a",))
+    seen = Seen(cluster, lambda task: TaskBehaviour(60.0))
+    gangs(cluster, retryStrategy={"attempts": 2}, expects_result=True)
+    cluster.run_to_rest()
+    record = cluster.record()
+    assert (record.status, record.counts[TaskStatus.FAILED]) == (RunStatus.FAILED, SIZE)
+    assert seen.attempts == {(0, 1), (0, 2)}
