@@ -123,6 +123,18 @@ def test_a_task_whose_result_is_being_looked_up_as_it_is_cancelled_keeps_it_or_e
     assert status_of(state) is status
 
 
+def test_a_task_that_is_cancelled_twice_or_after_its_end_stays_as_it_is() -> None:
+    cancels = TasksCancelled(CancelTasksRequest(RUN_ID, NOW, ((0, 0),)))
+    state = state_with_instance(tasks=2)
+    key = launched(state)
+    told(state, task(1, "RUNNING"), cancels, cancels)
+    row = state.row_of(key)
+    assert row is not None
+    assert state.attempts["stop_cause"][row] == StopCause.CANCELLED.value
+    told(state, task(1, "STOPPED", 3, exit_code=143), cancels)
+    assert status_of(state) is TaskStatus.CANCELLED
+
+
 def test_a_million_pending_tasks_are_cancelled_without_touching_a_row() -> None:
     state = state_with(submitted(tasks=1_000_000), prepared())
     the_run(state).tasks.committed()
