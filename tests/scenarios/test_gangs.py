@@ -14,7 +14,7 @@ from tests.harness.simulation.world.virtual_task import TaskBehaviour
 from tests.scenarios.controlled import Controlled, index_of
 
 SIZE = 3
-WHOLE = {"resources": {"vcpus": 4, "memory": 4096}}  # an instance of its own
+WHOLE = {"resources": {"vcpus": 4, "memory": 4096}}  # a task fills an instance
 HOSTS = "ARGOSY_GANG_HOSTS"
 
 
@@ -100,7 +100,7 @@ def test_a_member_that_fails_stops_the_others_and_the_gang_has_its_tries_as_one(
     assert record.status is RunStatus.FAILED
     assert record.counts[TaskStatus.FAILED] == SIZE
     assert [(each.index, each.attempt, each.exit_code) for each in record.failures] == [(1, 1, 7), (1, 2, 7)]
-    assert took_s < 1800, "nobody waited for the others to end by themselves"
+    assert took_s < 1800, "the other members were stopped"
     assert seen.attempts == {(0, 1), (0, 2)}
 
 

@@ -22,8 +22,8 @@ def there(*names: str) -> published_images.Ask:
     return lambda settings: list(names)
 
 
-def nobody(settings: Settings) -> list[str]:
-    raise AssertionError("nothing is to be asked")
+def never_asked(settings: Settings) -> list[str]:
+    raise AssertionError("the deployment must not be asked")
 
 
 def deployed(said: str, *arguments: str) -> set[str]:
@@ -54,7 +54,7 @@ def test_one_more_image_is_published_in_addition_to_the_published_ones(capsys: p
 def test_nothing_is_asked_where_nothing_can_be_taken_back(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert published_images.main(arguments, nobody) == 0
+    assert published_images.main(arguments, never_asked) == 0
     assert capsys.readouterr().out == "\n"
 
 
@@ -66,7 +66,7 @@ def test_every_image_is_every_image_and_none_is_none() -> None:
 
 def test_a_list_of_published_images_unpublishes_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = (*ENGINE, "-c", "published=", "-c", "images=sweep")
-    assert published_images.main(arguments, nobody) == 0
+    assert published_images.main(arguments, never_asked) == 0
     assert deployed(capsys.readouterr().out, *arguments) == {"sweep"}
 
 
@@ -92,7 +92,7 @@ def test_an_account_that_does_not_say_stops_the_deployment(
 
 
 def test_faulty_settings_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert published_images.main(["-c", "maxInstances=0"], nobody) == 2
+    assert published_images.main(["-c", "maxInstances=0"], never_asked) == 2
     assert "maxInstances" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""Which tasks belong together, and what the members are told."""
+"""The tasks of a gang, and the variables that its members get."""
 
 from __future__ import annotations
 

@@ -133,8 +133,8 @@ def test_set_backs_that_end_in_giving_up_are_stored_the_others_are_not_and_their
         Subject(Act.TARGET, "us-east-1/c5.xlarge/us-east-1a"),
         Subject(Act.RESOLVE, "3"),
         Subject(Act.LAUNCH, RUN_ID),
-        Subject(Act.LAUNCH, "nobody-1-1-1"),
-        Subject(Act.CLOSE, "nobody-1-1-1"),
+        Subject(Act.LAUNCH, "unknown-1-1-1"),
+        Subject(Act.CLOSE, "unknown-1-1-1"),
     ):
         set_back(state, what, "no", NOW)
     again = stored(state, {})
