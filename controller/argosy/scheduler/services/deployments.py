@@ -56,7 +56,7 @@ def progress(
     note = replace(
         note, is_progress=healthy > min(deployment.most_healthy, standing.desired) or outdated < deployment.outdated
     )
-    failed = _why_failed(moment, env, deployment, target, standing.desired)
+    failed = _why_failed(moment, env, deployment, target, standing)
     if failed is not None and not _goes_back_later(moment, env):
         note = replace(
             note, status=DeploymentStatus.FAILED, reason=failed, rolls_back_to=_back_to(moment, env, deployment)
@@ -105,13 +105,14 @@ def _going_on(
 
 
 def _why_failed(
-    moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None, desired: int
+    moment: Moment, env: Environment, deployment: ServiceDeployment, target: Run | None, standing: DeploymentCounts
 ) -> str | None:
     revision = env.target
     if target is None:
         halted = moment.state.runs.get(revision.run_id) if revision else None
         return halted.status_reason if halted is not None and halted.status_reason else GONE
-    if deployment.failures >= most_failures(desired):
+    one_more = standing.healthy > min(deployment.most_healthy, standing.desired)  # so failures count from 0 again
+    if deployment.failures >= most_failures(standing.desired) and not one_more:
         known = [group for group in target.failure_groups if group.reason > 0]
         why = f": {target.reasons[max(known, key=lambda group: group.last_at).reason]}" if known else ""
         return f"{deployment.failures} of its tasks failed before one more became healthy{why}"

@@ -70,10 +70,18 @@ def test_a_task_that_ends_with_its_drained_instance_is_no_reason_to_stop_another
 def test_in_the_tick_that_gives_a_revision_up_nothing_is_stopped_for_it() -> None:
     state = serving(3, 2)
     env = state.environments["web"]
-    env.deployments[-1] = ServiceDeployment(1, 1, NOW, status=DeploymentStatus.IN_PROGRESS, failures=3)
+    env.deployments[-1] = ServiceDeployment(1, 1, NOW, status=DeploymentStatus.IN_PROGRESS, failures=3, most_healthy=3)
     acts = rollouts(Moment(state, {}, NOW + DRAINED_S, POLICY))
     assert [each.status for each in acts if isinstance(each, NoteDeployment)] == [DeploymentStatus.FAILED]
     assert not [each for each in acts if isinstance(each, StopAttempt)]
+
+
+def test_a_deployment_goes_on_if_one_more_task_is_healthy_in_the_tick_that_counts_its_last_failure() -> None:
+    state = serving(3, 2)
+    deployment = ServiceDeployment(1, 1, NOW, status=DeploymentStatus.IN_PROGRESS, failures=3, most_healthy=1)
+    state.environments["web"].deployments[-1] = deployment
+    acts = rollouts(Moment(state, {}, NOW + DRAINED_S, POLICY))
+    assert [each.status for each in acts if isinstance(each, NoteDeployment)] == [DeploymentStatus.IN_PROGRESS]
 
 
 def test_in_the_tick_that_gives_a_revision_up_its_pending_tasks_do_not_start() -> None:
@@ -81,7 +89,7 @@ def test_in_the_tick_that_gives_a_revision_up_its_pending_tasks_do_not_start() -
     env, row = state.environments["web"], int(state.attempts.of_run(state.runs[RUN].number)[2])
     state.attempts.remove(row)
     state.runs[RUN].tasks.set(2, status=TaskStatus.PENDING)
-    env.deployments[-1] = ServiceDeployment(1, 1, NOW, status=DeploymentStatus.IN_PROGRESS, failures=3)
+    env.deployments[-1] = ServiceDeployment(1, 1, NOW, status=DeploymentStatus.IN_PROGRESS, failures=3, most_healthy=3)
     acts = rollouts(Moment(state, {}, NOW + DRAINED_S, POLICY))
     assert [each for each in acts if isinstance(each, SetSlots)] == [SetSlots(RUN, parked=(2,))]
     assert given_up_by(acts) == {RUN}
